@@ -5,22 +5,23 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# Tests that measure time can fail if two test runs share a small machine. Only those of e2e-and-long leave room for each other.
+# Tests that measure time can fail if two test runs share a small machine. So the targets run one after the other, except the two targets of
+# e2e-and-others, which sets PARALLEL.
 ifndef PARALLEL
 .NOTPARALLEL:
 endif
 
-# All commands share the results of the compiler with the release that dist-test builds: without cgo, and without the paths of this machine. Only test-all
-# needs cgo, for the race detector.
+# All commands compile with the options of the release that dist-test builds, without cgo and without the paths of this machine. So they can reuse the
+# compiled packages of each other. Only test-all needs cgo, for the race detector. Tests leave out vet, because lint runs it.
 export CGO_ENABLED := 0
-export GOFLAGS := $(GOFLAGS) -trimpath
+export GOFLAGS := $(GOFLAGS) -trimpath -vet=off
 
 BIN := .cache/bin
 # ./... does not include folders whose names begin with a dot.
 PACKAGES := ./... ./.ci/engines ./.ci/mcp ./.ci/statements
 SCRIPTS = $(shell grep -rlE --exclude-dir=node_modules '^\#!.*bash' .ci)
 WITH_POSTGRES := .ci/postgres/with-postgres
-# TEST_WITH_POSTGRES keeps the databases of the tests in memory if there is enough.
+# TEST_WITH_POSTGRES keeps the databases of the tests in memory if enough memory is free.
 TEST_WITH_POSTGRES := env REELTALLY_TEST_IN_MEMORY=yes $(WITH_POSTGRES)
 COMPOSE := docker compose
 NEED_CC := .ci/need cc gcc libc6-dev
@@ -70,12 +71,12 @@ test: ## test on SQLite and PostgreSQL, without the long tests (10 minutes; PKG=
 		test -short -shuffle=on -timeout=20m $(ARGS) $(or $(PKG),$(PACKAGES))
 
 .PHONY: check
-check: gen-check lint test-all e2e-and-long test-citus dist-test ## run everything that CI runs: gen-check, lint, test-all, e2e, test-long, test-citus, dist-test
+check: gen-check lint test-all e2e-and-others ## run everything that CI runs: gen-check, lint, test-all, e2e, test-long, test-citus, dist-test
 
-# The race detector needs a C compiler. These packages are compiled without it: the SQLite driver, which is C code translated to Go, and packages
-# that only compute a result from their arguments. With the race detector, they would take most of the time of the tests, and the tests would find
-# no further races of ReelTally. A package that uses sync.Map or sync/atomic must not be in this list, because the detector would report races
-# that do not exist.
+# The race detector needs a C compiler. NO_RACE lists the packages that are compiled without the race detector: the SQLite driver, which is C code
+# translated to Go, and packages that only compute a result from their arguments. With the race detector, they would take most of the time of the
+# tests, and the tests would find no further races of ReelTally. A package that uses sync.Map, sync.Once or sync/atomic must not be in this list,
+# because the detector would report races that do not exist.
 NO_RACE := modernc.org/... regexp text/template/parse golang.org/x/net/html golang.org/x/crypto/argon2 golang.org/x/crypto/blake2b \
 	crypto/internal/fips140/sha256 github.com/oasdiff/yaml3
 RACE := -race $(NO_RACE:%=-gcflags='%=-race=false')
@@ -85,37 +86,41 @@ RACE := -race $(NO_RACE:%=-gcflags='%=-race=false')
 # detector.
 LONG := ^(TestSimulation_|TestKilledCollectors_|TestHostile_|TestHostileLinks_sources|TestTrackedAccount_trackingType|TestTenancy_|TestContract_randomRequests|$\
 TestFairness_|TestRenamedAccount_|TestWrongHandleInALink_|TestContractCodeSamples_|TestCollectionHistory_equalsTheSum|$\
-TestListVideos_returnsEachUnchangedVideo|TestListVideos_usesLittleMemory|TestRequestCost_|TestMCP_needsLittleMemory|TestSDKs_readEachOf10000Videos|$\
+TestFoldText_treatsComposed|TestListVideos_returnsEachUnchangedVideo|TestListVideos_usesLittleMemory|TestRequestCost_|TestMCP_needsLittleMemory|TestSDKs_readEachOf10000Videos|$\
 TestSDKs_downloadsNeedLittleMemory|TestTokens_eachAddressCanSend|TestPages_offerMoreThan1000|TestPages_sayHowManyAccounts|TestReadContract_|TestETagInputs_)
 # The end-to-end tests start programs that are built without the race detector, or control a browser.
 END_TO_END := ./cmd/e2e/...
-# With GOGC=300, the tests collect garbage less often than by default, which saves a tenth of their CPU time.
+# With GOGC=300, the tests collect garbage less often than by default, which saves a tenth of their CPU time. The programs that tests build with Go need no
+# cgo: without it, they share the results of the compiler with the other commands. The race detector waits a second before a program ends, unless
+# atexit_sleep_ms is 0.
 .PHONY: test-all
 test-all: ## run every test except those of e2e and test-long, with the race detector (PKG, ARGS)
 	@$(NEED_CC)
 	@$(NEED_REDIS)
 	@$(if $(PKG),,$(NEED_END_TO_END))
 	@CGO_ENABLED=1 GOGC=300 exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines $(if $(PKG)$(ARGS),-part)' \
-		test $(RACE) -skip='$(LONG)' -shuffle=on -timeout=75m $(ARGS) $(or $(PKG),$$(go list $(PACKAGES) | grep -vxF "$$(go list $(END_TO_END))"))
+		test $(RACE) -exec='env CGO_ENABLED=0 GORACE=atexit_sleep_ms=0' -skip='$(LONG)' -shuffle=on -timeout=75m $(ARGS) $(or $(PKG),$$(go list $(PACKAGES) | grep -vxF "$$(go list $(END_TO_END))"))
 
 .PHONY: test-long
 test-long: ## run the simulations and the other tests named in LONG, without the race detector
 	@exec $(TEST_WITH_POSTGRES) bash -o pipefail -c 'go test -json "$$@" | go run ./.ci/engines -part' \
-		test -shuffle=on -timeout=75m -run='$(LONG)' ./collector ./server
+		test -shuffle=on -timeout=75m -run='$(LONG)' ./collector ./server ./store/internal/db
 
-# The tests of e2e often wait, for example for a server that starts. In the meantime, those of test-long use the processor.
-.PHONY: e2e-and-long
-e2e-and-long:
-	@$(MAKE) --no-print-directory --jobs=2 PARALLEL=yes e2e test-long
+# The tests of e2e often wait, for example for a server that starts. In the meantime, the other tests use the processor, one after the other.
+.PHONY: e2e-and-others others
+e2e-and-others:
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 PARALLEL=yes e2e others
+others:
+	@$(MAKE) --no-print-directory --keep-going PARALLEL= test-long test-citus dist-test
 
-# REELTALLY_TEST_CITUS_URL is the URL of a database on the coordinator of a Citus cluster. With it, the tests use this cluster instead of the
-# stand-in for Citus, and also run the tests of the collector and the end-to-end tests named in CITUS_END_TO_END. docs/scale.md describes
+# REELTALLY_TEST_CITUS_URL is the URL of a database on the coordinator of a Citus cluster. If it is set, test-citus uses this cluster instead of the
+# stand-in for Citus, and also runs the tests of the collector and the end-to-end tests named in CITUS_END_TO_END. docs/scale.md describes
 # the cluster.
 CITUS_TESTS = REELTALLY_TEST_ENGINE=citus $(TEST_WITH_POSTGRES) go test
 CITUS_END_TO_END := ^(TestTracking|TestBulk|TestFairness|TestCollectors|TestFaults|TestMoves_|TestKill_killedServerLosesAndDuplicatesNoLinks)
 .PHONY: test-citus
 test-citus: ## run the tests of the store with the statements for Citus, on a stand-in for Citus, or on REELTALLY_TEST_CITUS_URL
-	@$(CITUS_TESTS) -short $(if $(REELTALLY_TEST_CITUS_URL),-timeout=6h) ./store ./store/queue ./store/ingest ./store/backfill
+	@$(CITUS_TESTS) -short -timeout=$(if $(REELTALLY_TEST_CITUS_URL),6h,30m) ./store ./store/queue ./store/ingest ./store/backfill
 	@$(if $(REELTALLY_TEST_CITUS_URL),$(CITUS_TESTS) -count=1 -timeout=6h ./collector -skip='$(LONG)')
 	@$(if $(REELTALLY_TEST_CITUS_URL),$(CITUS_TESTS) -count=1 -timeout=6h ./cmd/e2e -run='$(CITUS_END_TO_END)')
 
@@ -147,7 +152,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10s), in all packages or in PKG
 	@.ci/fuzz $(PKG)
 
 # COUNT is the number of requests, by default 200,000. Another SEED, such as SEED=2, generates other requests. The report is
-# written only if every answer was correct.
+# written only if every response was correct.
 .PHONY: fuzz-contract
 fuzz-contract: ## send 200,000 requests generated from openapi.yaml and write docs/evidence/contract-fuzz.md (COUNT, SEED)
 	@mkdir -p docs/evidence
@@ -193,8 +198,8 @@ moves: ## back up 100,000 videos under load, move them to PostgreSQL and to Citu
 	@mkdir -p docs/evidence
 	$(WITH_POSTGRES) go test ./cmd/e2e -count=1 -v -timeout=6h -run '^TestMoves_keepEveryRow$$' $(ARGS) -args $(MOVES) -moves.out=$(CURDIR)/docs/evidence/moves.md
 
-# RESTARTS is the number of restarts in `make restarts`. OUTAGES is the number of outages of each part in `make outages`. Both numbers are 20 by
-# default.
+# RESTARTS is the number of restarts in `make restarts`. OUTAGES is the number of outages of each kind in `make outages`, such as outages of Redis. Both
+# numbers are 20 by default.
 .PHONY: restarts
 restarts: ## restart two servers behind nginx 20 times under load and write docs/evidence/rolling-restarts.md (2 minutes; RESTARTS)
 	@$(NEED_END_TO_END)
@@ -282,7 +287,7 @@ dist: ## build archives for six platforms, a container image, checksums, SBOM an
 
 .PHONY: dist-test
 dist-test: ## build a release for this machine and check its files
-	go -C .ci/dist test -count=1 ./...
+	go -C .ci/dist test -count=1 -timeout=30m ./...
 
 ##### Generate code and run linters
 
@@ -309,6 +314,7 @@ lint: lint-go lint-modules lint-scripts lint-secrets ## check Go code, modules, 
 .PHONY: lint-go
 lint-go: $(BIN)/golangci-lint
 	go vet ./gen/...
+	go -C .ci/dist vet ./...
 	$(BIN)/golangci-lint run $(PACKAGES)
 
 .PHONY: lint-modules

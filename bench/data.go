@@ -75,7 +75,8 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	return b, b.pg.startServer(ctx)
 }
 
-// videosInLargeOrg returns the number of videos of the organisation bench.pg.large, which most requests of the benchmark read.
+// videosInLargeOrg returns the number of videos with which the organisation bench.pg.large is seeded, before addManyVideos adds more. Most requests of
+// the benchmark read this organisation.
 func (o options) videosInLargeOrg() int { return int(100_000 * o.scale) }
 
 // videosInChangedOrg returns the number of videos of the organisation bench.pg.changed. The benchmark stores made-up answers for half
@@ -164,7 +165,7 @@ func (b *bench) newReport(ctx context.Context) (report.Report, error) {
 	}
 	err := b.db.QueryRow(ctx, `SELECT (SELECT COUNT(*) FROM videos WHERE organisation_id = $1), (SELECT COUNT(*) FROM videos WHERE organisation_id <> $1),
  (SELECT COUNT(*) FROM snapshots_daily) + (SELECT COUNT(*) FROM snapshots_weekly), (SELECT COUNT(*) FROM organisations)`, b.pg.large.id).
-		Scan(&r.Data.Videos, &r.Data.OtherVideos, &r.Data.Points, &r.Data.Organisation)
+		Scan(&r.Data.Videos, &r.Data.OtherVideos, &r.Data.Points, &r.Data.Organisations)
 	return r, err
 }
 

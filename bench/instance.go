@@ -33,7 +33,7 @@ type instance struct {
 	clock          atomic.Int64 // the time that store uses as the current time, in microseconds since 1970; nextBatch sets it to future days
 
 	large   *organisation // the organisation whose data the requests read
-	small   *organisation // an organisation that has a tenth as many videos as the organisation in the field "large"; nil on SQLite
+	small   *organisation // an organisation that was seeded with a tenth as many videos as the organisation in the field "large"; nil on SQLite
 	changed *organisation // the organisation whose data the benchmark changes
 	// The list "others" contains further organisations. Each organisation in the list has as many videos as the organisation in the field
 	// "changed". On SQLite, the list is empty.

@@ -18,7 +18,7 @@ type benchCase struct {
 	atLeast     bool    // if true, goal is the lowest allowed ratio instead of the highest
 	measured    step
 	limit       step                          // the step with which `measured` is compared; it does the same work in the fastest known way, or in another situation
-	prepare     []func(context.Context) error // functions that run once, before all measurements; some also check that the answers are right
+	prepare     []func(context.Context) error // functions that run once, before all measurements; some also check that the responses are right
 	onlyHTTP    bool                          // if true, the step "limit" sends a request to a server that uses only net/http
 	withoutHTTP bool                          // if true, the step "measured" sends an HTTP request, and the step "limit" sends none
 }

@@ -20,7 +20,7 @@ import (
 // profileTime is how long each kind of work runs while its profiles are taken.
 const profileTime = 10 * time.Second
 
-// minShare is the smallest share, in percent, of a part that the page shows.
+// minShare is the smallest share, in percent, of the CPU time or of the memory with which the page shows a part. A part is a package: see partOf.
 const minShare = 3
 
 // profiledWork is a kind of work whose CPU time and memory are profiled.
@@ -166,8 +166,8 @@ func sumByPart(p *profile.Profile, valueType string) (parts map[string]int64, to
 	return parts, total
 }
 
-// partOf returns the package of the innermost function of a sample that is not in Go's standard library. If there is none, it returns "net/http", or
-// "the Go runtime" for garbage collection and the scheduler.
+// partOf returns the package of the innermost function of a sample that is not in Go's standard library. If there is no such function, it returns
+// "net/http" if the sample has a function of net/http, and "the Go runtime" otherwise, as for garbage collection and the scheduler.
 func partOf(s *profile.Sample) string {
 	part := "the Go runtime"
 	for _, location := range s.Location {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/collector/sandbox"
@@ -99,11 +100,11 @@ func (w *testSystem) accountWithUploads(p link.Platform, videos int) string {
 		}
 		now, later := platforms.Uploads(p, handle, w.db.Clock.Now()), platforms.Uploads(p, handle, w.db.Clock.Now().Add(untilAllAccountsAreDue))
 		// Vendors refuse age-restricted videos, so the account must not have one.
-		gated := slices.ContainsFunc(later, func(id string) bool {
+		hasAgeRestricted := slices.ContainsFunc(later, func(id string) bool {
 			v, _ := platforms.Video(p, id, w.db.Clock.Now())
 			return v.NotSafe
 		})
-		if !gated && later[0] != now[0] {
+		if !hasAgeRestricted && later[0] != now[0] {
 			return handle
 		}
 	}
@@ -139,7 +140,7 @@ func TestTrackedAccount_trackingTypeDecidesWhichVideosAreTracked(t *testing.T) {
 					if len(want) > 0 { // the organisation stops tracking one video, which must stay untracked although its account is tracked
 						stopped = want[0]
 						v := w.accountVideos(ref)[stopped]
-						_, err := w.org.StopVideos(t.Context(), []store.Ref{{ID: v.ID}}, true)
+						_, err := w.org.StopVideos(t.Context(), []uuid.UUID{v.ID})
 						require.NoError(t, err)
 						want = want[1:]
 					}

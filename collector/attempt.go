@@ -124,7 +124,8 @@ func (c *Collector) endAttempt(o *ingest.Outcome, ended attempt, skipClasses ...
 		if _, ok := s.Serves(o.Target); !ok {
 			continue
 		}
-		// Skip a source whose answer has one of the skipClasses, until the answer is a week old, or temporarySkipTime for a temporary failure.
+		// Skip a source whose answer has one of the skipClasses. The skip ends when the answer is a week old. If the class of the answer
+		// is Temporary, the skip ends when the answer is temporarySkipTime old.
 		at := slices.IndexFunc(ended.Answers, func(r answer) bool {
 			skipTime := schedule.Weekly
 			if r.Class == source.Temporary {

@@ -38,7 +38,7 @@ func (s *budgetSource) Plan(batch []queue.Target) [][]source.Call {
 func (*budgetSource) Concurrency() int                         { return 1 }
 func (*budgetSource) Group(queue.Target) string                { return "" }
 func (*budgetSource) NeedsHandle(queue.Target) bool            { return false }
-func (*budgetSource) OwnAccountsOnly() bool                    { return false }
+func (*budgetSource) OnlyAccounts() string                     { return "" }
 func (*budgetSource) Address() string                          { return "" }
 func (*budgetSource) Clock(context.Context) (time.Time, error) { return time.Time{}, nil }
 func (*budgetSource) Timeout() time.Duration                   { return time.Minute }
@@ -119,7 +119,6 @@ func (b *budgetTest) pauses() map[string]queue.Pause {
 // spendUpTo returns a function for budgetSource.spend. The function spends up to n units and then returns err.
 func spendUpTo(n int64, err error) func(*source.CallBudget) error {
 	return func(budget *source.CallBudget) error {
-		budget.Meter()
 		for range n {
 			if !budget.Spend() {
 				break
@@ -141,7 +140,7 @@ func TestBudget_unspentUnitsAreReleasedAfterTheCall(t *testing.T) {
 		"a call that fails before it sends a request":   {spendUpTo(0, failure), 0},
 		"a call that is cancelled after one request":    {spendUpTo(1, context.Canceled), 1},
 		"a call with more requests than reserved units": {spendUpTo(999, nil), 101},
-		"a source that does not report the spent units": {func(*source.CallBudget) error { return failure }, 101},
+		"a source that spends all reserved units":       {func(b *source.CallBudget) error { b.SpendAll(); return failure }, 101},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -120,7 +120,7 @@ func TestFallback_targetWaitsUntilThePauseOfTheNextSourceEnds(t *testing.T) {
 	})
 }
 
-// A target whose source is paused is fetched again five minutes later. If it were due immediately, collectors would claim it again and
+// A target whose source is paused is due again four to five minutes later. If it were due immediately, collectors would claim it again and
 // again until the pause ends.
 func TestFallback_targetOfAPausedSourceIsDeferredForMinutes(t *testing.T) {
 	t.Parallel()
@@ -224,7 +224,7 @@ func (*chainedSource) Timeout() time.Duration                    { return time.M
 func (*chainedSource) Concurrency() int                          { return 1 }
 func (*chainedSource) Group(queue.Target) string                 { return "" }
 func (*chainedSource) NeedsHandle(queue.Target) bool             { return false }
-func (*chainedSource) OwnAccountsOnly() bool                     { return false }
+func (*chainedSource) OnlyAccounts() string                      { return "" }
 func (*chainedSource) Address() string                           { return "" }
 func (*chainedSource) Clock(context.Context) (time.Time, error)  { return time.Time{}, nil }
 func (*chainedSource) Budgets() []source.Budget                  { return nil }

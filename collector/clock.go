@@ -9,8 +9,9 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// While a clock is ahead, the collector stores due times and times of fetches that later turn out to be in the future. Nothing would be fetched until
-// then. On PostgreSQL, a collector whose clock differs from the clock of the database claims nothing. On both engines, repairTimes corrects such times.
+// While the clock of a collector is ahead, the collector stores due times and times of fetches. After the clock was corrected, these times are in the
+// future. Without a repair, the targets would not be fetched before these times. On PostgreSQL, a collector whose clock differs from the clock of the
+// database claims nothing. On PostgreSQL and on SQLite, repairTimes corrects times in the future.
 
 const (
 	// clockStep is how far the clock must go back to count as corrected.
@@ -18,8 +19,8 @@ const (
 	// clockSteadyFor is how long the clock must run without going back before times are repaired. A machine without a battery starts with a clock
 	// that is far behind, and all times would seem to lie in the future.
 	clockSteadyFor = 10 * time.Minute
-	// repairEvery is the interval of the repairs if the clock does not go back. These repairs correct the times of other collectors that have
-	// stopped.
+	// repairEvery is the interval of the repairs if the clock does not go back. These repairs correct the times that other collectors stored before
+	// they stopped.
 	repairEvery = 24 * time.Hour
 	// longestPause is the longest pause of a source: until midnight in the time zone of the source, on a day of 25 hours.
 	longestPause = 25 * time.Hour
@@ -36,7 +37,7 @@ type clockGuard struct {
 	latest   time.Time // the latest recorded time since the clock last went back; zero before the first call of note
 	repairAt time.Time // when the next repair is due
 	wentBack bool      // the clock went back since the last repair
-	warnedAt time.Time // the time of the last warning; zero if the clock was right since
+	warnedAt time.Time // the time of the last warning; zero if there was no warning since the clock last went back
 }
 
 // note records the present time. It schedules a repair, which is due after clockSteadyFor, in two cases: at the first call, and if the clock went back
@@ -54,23 +55,32 @@ func (g *clockGuard) note(now time.Time) {
 	}
 }
 
-// repairDue returns true if times must be repaired now, and the longest pause of a source that the repair leaves.
-func (g *clockGuard) repairDue(now time.Time) (longest time.Duration, due bool) {
+// clockRepair is a repair of the times that a wrong clock has written.
+type clockRepair struct {
+	at      time.Time     // when the repair was due
+	longest time.Duration // the longest pause of a source that the repair leaves
+}
+
+// repairDue returns the repair that must run now, or nil if no repair is due.
+func (g *clockGuard) repairDue(now time.Time) *clockRepair {
 	g.note(now)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	longest = longestPause
-	if g.wentBack {
-		longest = longestUsualPause
+	switch {
+	case now.Before(g.repairAt):
+		return nil
+	case g.wentBack:
+		return &clockRepair{g.repairAt, longestUsualPause}
 	}
-	return longest, !now.Before(g.repairAt)
+	return &clockRepair{g.repairAt, longestPause}
 }
 
-// repaired records a successful repair. A change of the clock during the repair makes another repair due.
-func (g *clockGuard) repaired(now time.Time) {
+// repaired records a successful repair, which began at the time now. It schedules the next repair, unless the clock went back during the repair: then
+// note has already scheduled another repair.
+func (g *clockGuard) repaired(r *clockRepair, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !now.Before(g.repairAt) {
+	if r.at.Equal(g.repairAt) {
 		g.repairAt, g.wentBack = now.Add(repairEvery), false
 	}
 }
@@ -102,21 +112,21 @@ func (c *Collector) clockIsRight(ctx context.Context) (bool, error) {
 // repairTimes corrects times in the future that a wrong clock has written. It runs after the clock went back, after the start and once a day.
 func (c *Collector) repairTimes(ctx context.Context) error {
 	now := c.Now()
-	longest, due := c.clock.repairDue(now)
-	if !due {
+	repair := c.clock.repairDue(now)
+	if repair == nil {
 		return nil
 	}
 	if right, err := c.clockIsRight(ctx); err != nil || !right {
 		return err
 	}
-	repaired, err := c.writer.RepairFutureTimes(ctx, longest)
+	repaired, err := c.writer.RepairFutureTimes(ctx, repair.longest)
 	for table, n := range repaired {
 		if n > 0 {
 			c.Logger.WarnContext(ctx, "repaired times of a wrong clock", "table", table, "rows", n)
 		}
 	}
 	if err == nil {
-		c.clock.repaired(now)
+		c.clock.repaired(repair, now)
 	}
 	return err
 }

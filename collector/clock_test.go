@@ -46,7 +46,7 @@ func TestCollector_fetchesAgainAfterItsClockWasAhead(t *testing.T) {
 					fetch(true)
 					wrong := *w.video(tracked[0]).LatestUpdatedAt
 					require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "youtube", Class: "rate_limited", PausesSinceSuccess: 1, BlockedUntil: store.InstantOf(db.Clock.Now().Add(time.Minute))}))
-					db.Exec(t, "UPDATE org_turns SET turn = ?", store.InstantOf(db.Clock.Now())) // as a request of the organisation now
+					db.Exec(t, "UPDATE org_turns SET turn = ?", store.InstantOf(db.Clock.Now())) // a request of the organisation would set the same turn now
 					db.Exec(t, "INSERT INTO jobs (name, next_at) VALUES ('upkeep', ?)", store.InstantOf(db.Clock.Now().Add(27*time.Hour)))
 
 					db.Clock.Advance(-ahead)

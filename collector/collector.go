@@ -69,7 +69,7 @@ const DefaultPoll = 500 * time.Millisecond
 const deadAfter = 10 * time.Second
 
 // maxMissedHeartbeats is the number of consecutive heartbeats that can fail before the collector claims no more targets. This number of heartbeats
-// takes at most five minutes. An export of histories does not wait for the answers of a collector without heartbeats for ever: see
+// takes at most five minutes. An export of histories waits only for a limited time for the answers of a collector without heartbeats: see
 // queue.Queue.OldestFetch.
 const maxMissedHeartbeats = 20
 
@@ -89,6 +89,7 @@ type Collector struct {
 	clock      clockGuard
 	jobs       upkeep.Jobs
 	thumbnails thumbnail.Copier
+	unfinished unfinishedClaims
 
 	disappearances   verify.Disappearances
 	missedHeartbeats atomic.Int32 // number of failed heartbeats since the last successful one
@@ -145,14 +146,14 @@ func (c *Collector) Run(ctx context.Context) error {
 	// RemoveCollector releases the targets that are still claimed. It gets a new context, because ctx has ended.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := c.queue.RemoveCollector(closing, c.id); err != nil {
-		return err
+	err := c.queue.RemoveCollector(closing, c.id)
+	if err == nil {
+		c.Logger.InfoContext(closing, "stopped collecting", "collector", c.id)
 	}
-	c.Logger.InfoContext(closing, "stopped collecting", "collector", c.id)
 	if kind, ok := errors.AsType[*store.DataKindError](context.Cause(ctx)); ok {
-		return kind
+		return errors.Join(kind, err)
 	}
-	return nil
+	return err
 }
 
 // prepareRun ends each pause whose cause was a refused credential. It then publishes the routes and writes the first heartbeat, which lists
@@ -194,8 +195,8 @@ func (c *Collector) repeatTask(ctx context.Context, interval time.Duration, task
 	}
 }
 
-// writeHeartbeat stores a heartbeat and frees the targets of dead collectors. It then assigns a
-// source to each target that has none.
+// writeHeartbeat stores a heartbeat and frees the targets of dead collectors. It then releases the targets whose fetches ended because the database was
+// unavailable, and assigns a source to each target that has none.
 func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deadAfter)
 	defer cancel()
@@ -208,11 +209,14 @@ func (c *Collector) writeHeartbeat(ctx context.Context) error {
 	if freed > 0 {
 		c.Logger.WarnContext(ctx, "freed the targets of a dead collector", "targets", freed)
 	}
+	if err := c.releaseUnfinished(ctx); err != nil {
+		return err
+	}
 	// Targets that were tracked while publishRoutes was running have no source yet.
 	return c.queue.AssignRoutes(ctx)
 }
 
-// describeSources returns the description of each source for the heartbeat. It says whether answers of the source are held back.
+// describeSources returns the description of each source for the heartbeat. Each description says whether answers of its source are held back.
 func (c *Collector) describeSources() []queue.Source {
 	now := c.Now()
 	described := source.Describe(c.Sources, now)

@@ -46,7 +46,7 @@ func TestMissingDetails_areTakenFromTheNextSource(t *testing.T) {
 	})
 }
 
-// A live broadcast has no length. Another source does not know it either, so it must not be asked.
+// A live broadcast has no length. Another source does not know the length either, so the other source must not be asked.
 func TestMissingDetails_doNotIncludeTheLengthOfALiveBroadcast(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -33,7 +33,7 @@ const MaxMissedHeartbeats = maxMissedHeartbeats
 // RunJobs runs the upkeep jobs that are due.
 func (c *Collector) RunJobs(ctx context.Context) error { return c.jobs.RunDueJobs(ctx) }
 
-// RepairTimes repairs times of a wrong clock, if a repair is due.
+// RepairTimes corrects times in the future that a wrong clock has written, if a repair is due.
 func (c *Collector) RepairTimes(ctx context.Context) error { return c.repairTimes(ctx) }
 
 // Throttle returns the current throttle of a platform's videos, from 0 (not throttled) to schedule.MaxThrottle.

@@ -50,7 +50,8 @@ func (all searchesByID) searchFor(t queue.Target) *search {
 	return all[t.ExternalID]
 }
 
-// notFoundClasses contains the classes of answers after which a search tries another handle.
+// notFoundClasses contains the classes of answers that mean that the source did not find the video under the handle. After such an answer for the
+// confirmed handle, the search tries the claimed handles.
 var notFoundClasses = []source.Class{source.Gone, source.Missing, source.Unsupported}
 
 // continueSearch handles the result r of a call. It returns the next request, with another claimed handle. If

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/collector"
@@ -72,8 +73,8 @@ func (c *handleTest) advanceAndFetch() {
 	require.True(c.t, busy)
 }
 
-// fetchUntilCountsAreCorrect fetches until the video of an organisation has the correct counts. The test fails if this takes more than
-// maxFetches fetches.
+// fetchUntilCountsAreCorrect fetches until the video of an organisation has counts. Then it requires that the views and the handle are correct. The
+// test fails if the video has no counts after maxFetches fetches.
 func (c *handleTest) fetchUntilCountsAreCorrect(maxFetches int, tn tenant) {
 	c.t.Helper()
 	for n := 0; c.video(tn).Latest.Views == nil; n++ {
@@ -91,7 +92,7 @@ func (c *handleTest) fetchUntilCountsAreCorrect(maxFetches int, tn tenant) {
 	require.Equal(c.t, correct.Account.Handle, v.Username)
 }
 
-// handlesCase is a test case: sources, and a video that these sources find only through the handle of its account.
+// handlesCase is a test case: sources, and a video of their platform whose link can contain the handle of its account.
 type handlesCase struct {
 	platform link.Platform
 	sources  func(*testSystem) []source.Source
@@ -309,7 +310,7 @@ func TestTrackingAVideoAgain_causesNoFurtherFetch(t *testing.T) {
 		before := c.callCount("instagram")
 		for range 10 {
 			db.Clock.Advance(time.Minute)
-			_, err := tn.org.StopVideos(t.Context(), []store.Ref{{ID: tn.tracked.ID}}, true)
+			_, err := tn.org.StopVideos(t.Context(), []uuid.UUID{tn.tracked.ID})
 			require.NoError(t, err)
 			_, err = tn.org.Track(t.Context(), store.TrackRequest{Links: []link.Link{l}, Immediate: 1})
 			require.NoError(t, err)

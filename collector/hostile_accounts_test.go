@@ -125,9 +125,7 @@ func accountScenarios() []accountScenario {
 // repeatedPage replaces the body of every answer by the body of the first answer.
 type repeatedPage struct{ first []byte }
 
-func (e *repeatedPage) tamper(b *tampering, s *response) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (e *repeatedPage) tamper(_ *tampering, s *response) {
 	if e.first == nil {
 		e.first = bytes.Clone(s.body)
 	}
@@ -301,7 +299,8 @@ func (r *accountRun) requireRecovery(indexes []int) {
 	}
 }
 
-// unusedAccount returns the handle of a normal account that no other scenario uses.
+// unusedAccount returns the handle of a normal account that no other scenario uses. If the tested source reads only the videos of the authorized
+// account, unusedAccount returns that account's handle.
 func (h *hostileTest) unusedAccount() string {
 	h.t.Helper()
 	if h.testedSource.ownVideos {

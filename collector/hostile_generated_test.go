@@ -148,8 +148,8 @@ func (g *generator) replaceNode(key string, v any) (with any, single bool) {
 	return value, false
 }
 
-// changeMembers renames or duplicates a random member of a JSON object, or swaps the values of two random members. It returns false if it
-// changed nothing.
+// changeMembers renames or duplicates a random member of a JSON object, or swaps the values of two random members. `with` is
+// the changed object. If `single` is true, the caller must change no other node, as for replaceNode. `ok` is false if changeMembers changed nothing.
 func (g *generator) changeMembers(key string, o object) (with any, single, ok bool) {
 	names := slices.Sorted(maps.Keys(o))
 	if len(names) == 0 {

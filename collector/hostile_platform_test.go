@@ -47,7 +47,7 @@ type hostileTest struct {
 
 // tampering describes which answers of the platform are changed in a scenario, and how.
 type tampering struct {
-	mutex          sync.Mutex // locked while one answer is changed
+	answerMu       sync.Mutex // locked while one answer is changed
 	testedSource   testedSource
 	tamperedIDs    []string // ids of videos, or ids and handles of accounts; answers about them are changed, unless otherCalls or listsOnly is true
 	tamper         tamperFunc
@@ -56,7 +56,7 @@ type tampering struct {
 	listsOnly      bool     // if true, only answers that contain an id in listedIDs are changed
 	changedAnswers atomic.Int64
 
-	mu sync.Mutex
+	forgedMu sync.Mutex
 	// forged maps a video's id to wrong counts that the collector cannot detect. The entry "unfetched"
 	// has wrong follower counts of a new account.
 	forged map[string][]int64
@@ -64,8 +64,8 @@ type tampering struct {
 
 // addForgedCount records a wrong count that the platform returned for a video or account and that the collector cannot detect.
 func (b *tampering) addForgedCount(id string, n int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.forgedMu.Lock()
+	defer b.forgedMu.Unlock()
 	if b.forged == nil {
 		b.forged = map[string][]int64{}
 	}
@@ -73,8 +73,8 @@ func (b *tampering) addForgedCount(id string, n int64) {
 }
 
 func (b *tampering) forgedCounts(id string) []int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.forgedMu.Lock()
+	defer b.forgedMu.Unlock()
 	return slices.Clone(b.forged[id])
 }
 
@@ -136,9 +136,9 @@ func (h *hostileTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.header.Del("Content-Length")
 	if b := h.active.Load(); b != nil && b.appliesTo(r.URL.String()+string(body), s.body) != b.otherCalls {
 		b.changedAnswers.Add(1)
-		b.mutex.Lock()
+		b.answerMu.Lock()
 		b.tamper(b, s)
-		b.mutex.Unlock()
+		b.answerMu.Unlock()
 	}
 	if s.write != nil {
 		s.write(w, r)

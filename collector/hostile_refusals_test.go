@@ -43,7 +43,8 @@ func errorStatusScenarios() []scenario {
 	vendors := func(f outcome) map[string]outcomes {
 		return map[string]outcomes{"ensembledata tiktok": allWith(f), "ensembledata instagram": allWith(f)}
 	}
-	// If YouTube refuses the method that returns only counts, the collector calls another method.
+	// If YouTube refuses the method that returns only counts, the source reports that the budget of this method is spent. The collector then uses
+	// another method.
 	fallback := map[string]outcomes{"youtube counts": allWith("quota_spent")}
 	notFound := vendors("gone")
 	notFound["youtube counts"] = fallback["youtube counts"]

@@ -48,8 +48,8 @@ var (
 )
 
 const (
-	// lastTick is the last tick of a day. A tick is a time of day at which the collectors fetch all due targets. No target is scheduled after
-	// lastTick.
+	// lastTick is the last tick of a day. A tick is a time of day at which the collectors fetch all due targets. The first fetch of a target on a day
+	// is scheduled at the time that queue.SlotOf returns, which is never after lastTick.
 	lastTick = 24*time.Hour - 10*time.Minute
 	// The test advances the clock by clockStep if it sees no progress during idlePolls polls.
 	idlePolls = 8
@@ -353,7 +353,7 @@ func (k *killTest) runTick(tickTime time.Time, faults []fault) {
 			before = now
 		}
 	}
-	// Some faults are left, because the tick had too few calls. Cause these faults now.
+	// If the tick had too few calls, some faults are left. They are caused now.
 	k.mu.Lock()
 	left := k.faults
 	k.faults = nil
@@ -408,7 +408,7 @@ func (k *killTest) runDays(t *testing.T, videos, days, kills, crashes int) {
 		budget, _, _ := strings.Cut(window, " ")
 		require.LessOrEqual(k.t, n, k.limits[budget], "%s: the used units must not exceed the budget", window)
 	}
-	// Run the daily job once more, so that both databases have rolled up the same days.
+	// Run the daily job once more, so that the databases of the disturbed and of the undisturbed run have rolled up the same days.
 	k.clock.Set(k.clock.Now().Truncate(24 * time.Hour).Add(28 * time.Hour))
 	require.NoError(k.t, k.newCollector(k.limits).RunJobs(k.t.Context()))
 }

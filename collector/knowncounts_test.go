@@ -50,7 +50,7 @@ func (s *refusalTest) fetchForHours() {
 	}
 }
 
-// countsOf returns the latest counts of the test's video, as an organisation has them.
+// countsOf returns the latest counts that an organisation has for the test's video.
 func countsOf(t *testing.T, o *store.Org) store.Counts {
 	t.Helper()
 	v := storetest.VideoOf(t, o, storetest.VideoLink(t, 1))

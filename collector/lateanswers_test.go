@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// lateSource is a source whose fetches take the time takes on the clock of the test.
+// lateSource is a source whose fetches advance the clock of the test by the duration takes.
 type lateSource struct {
 	source.Source
 	clock *storetest.Clock
@@ -29,7 +29,8 @@ func (s *lateSource) Fetch(ctx context.Context, batch []queue.Target, budget *so
 	return s.Source.Fetch(ctx, batch, budget)
 }
 
-// An export of histories waits for answers until a minute after the time limit of the fetch: see queue.Queue.OldestFetch.
+// An export of histories waits for answers until a minute after the time limit of the fetch: see queue.Queue.OldestFetch. A later
+// answer must not be stored, and the target must be fetched again.
 //
 // Requirements in docs/coverage.md: 14.3-03
 func TestCollector_fetchesAgainIfAnAnswerIsTooOldToBeStored(t *testing.T) {
@@ -153,7 +154,7 @@ func TestCollector_sendsHeartbeatsUntilItsFetchesHaveEnded(t *testing.T) {
 	})
 }
 
-// newCollectorOf returns a collector with the given sources.
+// newCollectorOf returns a collector with the given sources, prepared as by Run. It fetches only when the test calls ClaimAndFetch.
 func (w *testSystem) newCollectorOf(s *store.Store, sources ...source.Source) *collector.Collector {
 	w.t.Helper()
 	c, err := collector.New(collector.Options{Store: s, Sources: sources, Now: w.db.Clock.Now, Logger: slog.New(slog.NewTextHandler(w.log, nil))})

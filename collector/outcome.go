@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -14,9 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// longestDefer limits how long a target waits while its source is paused. A longer wait may be
+// longestPauseWait limits how long a target waits while its source is paused. A longer wait may be
 // unnecessary, because operators can end some pauses early.
-const longestDefer = 5 * time.Minute
+const longestPauseWait = 5 * time.Minute
 
 // lastingClasses contains the classes of answers that will probably not change within a week. The
 // source of such an answer can be skipped for a week.
@@ -60,13 +61,13 @@ func (w *worker) outcome(t queue.Target, r source.Result, mixedUp bool, now time
 	case slices.Contains(lastingClasses, r.Class):
 		return w.noAnswerOutcome(t, asked, r, now)
 	}
-	return w.refusedOutcome(t, asked, r, now)
+	return w.refusedOutcome(t, asked, r, w.source.Name(), now)
 }
 
 // needsNextSource returns true if the next source must be asked after the result r, which has no
 // numbers.
 func (w *worker) needsNextSource(t queue.Target, r source.Result) bool {
-	// If the class is lasting, or if the last attempts have failed, a retry would not help.
+	// For the classes in skippedClasses, a retry at the same source would not help: the class is lasting, or many attempts have failed.
 	lasting := slices.Contains(skippedClasses(t), r.Class)
 	if lasting || r.Failed == nil {
 		return lasting || r.Class == source.Doubted
@@ -164,9 +165,9 @@ func (w *worker) detailsOutcome(t queue.Target, a attempt, r source.Result, now 
 	return o
 }
 
-// pausedOutcome returns the outcome for a target whose source is paused. The target is due when the pause ends, or after about longestDefer
+// pausedOutcome returns the outcome for a target whose source is paused. The target is due when the pause ends, or after about longestPauseWait
 // if the pause is longer. If an earlier source of the attempt can be asked again before the pause ends, the attempt ends. The next fetch then
-// begins with the first source.
+// begins with the first source that is not skipped (see endAttempt).
 func (w *worker) pausedOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
 	failed := a.firstAnswerOfClass(source.Temporary)
 	if failed != nil && failed.At.Add(schedule.FailureWaits.Nth(t.Attempts+1)).Before(r.Failed.RetryAt) {
@@ -180,7 +181,7 @@ func (w *worker) pausedOutcome(t queue.Target, a attempt, r source.Result, now t
 		w.endAttempt(&o, a, lastingClasses...)
 	}
 	o.Fetch = fetchstatus.StatusChangeDuringPause(t, first.Source, first.Until, first.Pause, o.Detail, now)
-	if soon := now.Add(schedule.Jitter(longestDefer)); soon.Before(first.Until) {
+	if soon := now.Add(schedule.Jitter(longestPauseWait)); soon.Before(first.Until) {
 		o.NextAt = store.InstantOf(soon)
 	}
 	return o
@@ -190,9 +191,7 @@ func (w *worker) pausedOutcome(t queue.Target, a attempt, r source.Result, now t
 // the source will be asked again. `failed` is the answer for the failed call, and r is the result of the source that was asked last.
 func (w *worker) failedOutcome(t queue.Target, a attempt, r source.Result, failed answer, now time.Time) ingest.Outcome {
 	r.Class, r.Detail = failed.Class, failed.Source+": "+failed.Detail
-	o := w.refusedOutcome(t, a, r, now)
-	o.Fetch = fetchstatus.StatusChangeAfterRefusal(w.Sources, o, r.Class, failed.Source)
-	return o
+	return w.refusedOutcome(t, a, r, failed.Source, now)
 }
 
 // noAnswerOutcome returns the outcome if no source gave numbers of a target. In this order of preference, the target counts as failed, waits for a
@@ -211,14 +210,15 @@ func (w *worker) noAnswerOutcome(t queue.Target, a attempt, r source.Result, now
 		w.endAttempt(&o, a)
 		return o
 	}
-	o := w.refusedOutcome(t, a, r, now)
+	o := w.refusedOutcome(t, a, r, w.source.Name(), now)
 	o.HandleLost = a.firstAnswerOfClass(source.OtherOwner) != nil
 	return o
 }
 
-// refusedOutcome returns the outcome of an attempt that has ended without numbers. The result r says why there are no numbers.
-func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now time.Time) ingest.Outcome {
-	o := ingest.Outcome{Target: t, Source: w.storedSourceName(r), State: queue.StateActive, Detail: r.Detail, Suspect: t.Suspect, Pace: t.Pace}
+// refusedOutcome returns the outcome of an attempt that has ended without numbers. The result r says why there are no numbers. sourceName is the name of the
+// source that gave this result.
+func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, sourceName string, now time.Time) ingest.Outcome {
+	o := ingest.Outcome{Target: t, State: queue.StateActive, Detail: r.Detail, Suspect: t.Suspect, Pace: t.Pace}
 	lasting, delay := []source.Class{source.Unsupported}, schedule.Weekly
 	switch rule, counted := refusalRules[r.Class]; {
 	case counted:
@@ -251,7 +251,7 @@ func (w *worker) refusedOutcome(t queue.Target, a attempt, r source.Result, now 
 		o.NotSafe = new(true)
 	}
 	o.NextAt = store.InstantOf(schedule.NextFetchTime(t, delay, now))
-	o.Fetch = fetchstatus.StatusChangeAfterRefusal(w.Sources, o, r.Class, w.source.Name())
+	o.Fetch = fetchstatus.StatusChangeAfterRefusal(w.Sources, o, r.Class, sourceName)
 	w.endAttempt(&o, a, lasting...)
 	return o
 }
@@ -276,31 +276,25 @@ func removeAuthor(t queue.Target, facts *source.Facts) *source.Facts {
 	return &f
 }
 
-// lacksDetails returns true if the facts lack the title, the username, the time of the upload or the length. Every video has these details; a length of
-// 0 means that the video has no length yet, so it is not missing.
+// lacksDetails returns true if the facts lack the title, the username, the time of the upload or the length. Every video has these details. A length of
+// 0 counts as known: the video has no length yet.
 func lacksDetails(f *source.Facts) bool {
 	return f.Title == nil || f.Username == nil || f.UploadedAt == nil || f.LengthSeconds == nil
 }
 
-// fillDetails adds the missing details of a video from the answer of another source. It copies no counts, and no account ids, because each
-// source has its own account ids.
+// fillDetails adds the missing details of a video from the answer of another source, and replaces a length of 0. It copies no counts, and no account ids,
+// because each source has its own account ids.
 func fillDetails(f *source.Facts, other *source.Facts) {
-	setIfNil(&f.Title, other.Title)
-	setIfNil(&f.Username, other.Username)
-	setIfNil(&f.UploadedAt, other.UploadedAt)
+	f.Title = cmp.Or(f.Title, other.Title)
+	f.Username = cmp.Or(f.Username, other.Username)
+	f.UploadedAt = cmp.Or(f.UploadedAt, other.UploadedAt)
 	if f.LengthSeconds == nil || *f.LengthSeconds == 0 && other.LengthSeconds != nil {
 		f.LengthSeconds = other.LengthSeconds
 	}
-	setIfNil(&f.SongName, other.SongName)
-	setIfNil(&f.SongLink, other.SongLink)
-	setIfNil(&f.ThumbnailURL, other.ThumbnailURL)
-	setIfNil(&f.IsAd, other.IsAd)
-	setIfNil(&f.ShopAd, other.ShopAd)
-	setIfNil(&f.ShopProductID, other.ShopProductID)
-}
-
-func setIfNil[T any](to **T, from *T) {
-	if *to == nil {
-		*to = from
-	}
+	f.SongName = cmp.Or(f.SongName, other.SongName)
+	f.SongLink = cmp.Or(f.SongLink, other.SongLink)
+	f.ThumbnailURL = cmp.Or(f.ThumbnailURL, other.ThumbnailURL)
+	f.IsAd = cmp.Or(f.IsAd, other.IsAd)
+	f.ShopAd = cmp.Or(f.ShopAd, other.ShopAd)
+	f.ShopProductID = cmp.Or(f.ShopProductID, other.ShopProductID)
 }

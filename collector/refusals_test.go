@@ -35,7 +35,7 @@ func (*scriptedSource) Timeout() time.Duration                    { return time.
 func (*scriptedSource) Concurrency() int                          { return 1 }
 func (*scriptedSource) Group(queue.Target) string                 { return "" }
 func (*scriptedSource) NeedsHandle(queue.Target) bool             { return false }
-func (*scriptedSource) OwnAccountsOnly() bool                     { return false }
+func (*scriptedSource) OnlyAccounts() string                      { return "" }
 func (*scriptedSource) Address() string                           { return "" }
 func (*scriptedSource) Clock(context.Context) (time.Time, error)  { return time.Time{}, nil }
 func (*scriptedSource) Budgets() []source.Budget                  { return nil }
@@ -385,4 +385,30 @@ func TestRunSafely_returnsAPanicAsAnError(t *testing.T) {
 	var p *panicError
 	require.ErrorAs(t, err, &p)
 	require.ErrorContains(t, err, "broken")
+}
+
+// partlyLimitedSource is a source that answers for the first target of a batch. It then reaches its rate limit.
+type partlyLimitedSource struct{ *scriptedSource }
+
+func (s partlyLimitedSource) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
+	results, err := s.scriptedSource.Fetch(ctx, batch, budget)
+	for i, t := range batch[1:] {
+		results[i+1] = source.UnansweredResult(t, &source.Failure{Class: source.RateLimited})
+	}
+	return results, err
+}
+
+func TestPause_isShortIfTheSourceAnsweredForAnotherTargetOfTheBatch(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		s := newRefusalTest(t, db, 2, 2)
+		s.Sources = []source.Source{partlyLimitedSource{s.scriptedSource}}
+		ended := store.InstantOf(db.Clock.Now().Add(-time.Minute))
+		require.NoError(t, db.PauseSource(t.Context(), queue.Pause{Source: "scripted", Class: string(source.RateLimited), PausesSinceSuccess: 8, BlockedUntil: ended}))
+		s.fetchDueTargets(s.Collector)
+		require.Len(t, s.fetchedVideos(), 1)
+		pauses, err := db.Pauses(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, pauses["scripted"].PausesSinceSuccess, "the pauses before the answer must not count")
+	})
 }

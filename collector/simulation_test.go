@@ -161,7 +161,8 @@ func newSimulation(t *testing.T, db *storetest.DB, collectorClock simulationCloc
 	return s
 }
 
-// newCollector starts a collector with the given budgets and returns it. dailyLimits maps the key of each budget to its units per day.
+// newCollector returns a collector with the given budgets. It fetches only while a test calls ClaimAndFetch. dailyLimits maps the key
+// of each budget to its units per day.
 func (s *simulation) newCollector(dailyLimits map[string]int64) *collector.Collector {
 	s.t.Helper()
 	s.limits = dailyLimits
@@ -225,7 +226,7 @@ func (s *simulation) findVideos(p link.Platform, n, perAccount int) []link.Link 
 }
 
 // trackLinks lets random organisations track each link. With a probability of 30 %, two to four organisations track the link. In all
-// other cases, one organisation tracks it.
+// other cases, one organisation tracks it. If immediate is false, the first fetch of each video waits for the video's time of day.
 func (s *simulation) trackLinks(links []link.Link, immediate bool) {
 	s.t.Helper()
 	byOrg := map[int][]link.Link{}

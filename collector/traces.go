@@ -45,7 +45,7 @@ func targetCountsByClass(replies []quota.Reply) map[string]int {
 	n := map[string]int{}
 	for _, reply := range replies {
 		switch {
-		case reply.Divided:
+		case reply.MustDivide:
 			n["divided"] += len(reply.Targets)
 		case reply.Stopped:
 			n["stopped"] += len(reply.Targets)

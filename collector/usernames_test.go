@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// userNames makes the sandbox answer requests for a YouTube user name with the channel of the given handle. It returns a function that returns
-// the names in the requests so far, each with the name of its parameter.
+// userNames makes the sandbox answer requests for a YouTube user name with the channel whose handle channelOf has for this name. It
+// returns a function that returns the names in the requests so far, each with the name of its parameter.
 func (w *testSystem) userNames(channelOf map[string]string) (requested func() []string) {
 	var mu sync.Mutex
 	var names []string
@@ -121,9 +121,7 @@ func TestYouTubeUserName_isAnotherChannelThanTheEqualHandle(t *testing.T) {
 		require.True(t, refreshed.Scheduled)
 		w.waitForAccountFetch(byUser, store.InstantOf(db.Clock.Now()))
 		w.requireTargetsByID(2)
-		missing, err := w.org.StopAccounts(t.Context(), []store.Ref{{Link: userLink(t, name)}}, true)
-		require.NoError(t, err)
-		require.Empty(t, missing)
+		storetest.StopAccounts(t, w.org, userLink(t, name))
 		require.True(t, w.storedAccount(byUser).Removed)
 		require.True(t, w.storedAccount(byHandle).Tracked)
 		require.Equal(t, byUser, w.trackAccount(userLink(t, name), store.TrackLatest30))

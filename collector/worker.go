@@ -91,7 +91,10 @@ func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 // no target was claimed.
 func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool, err error) {
 	ctx, claim, err := w.claim(ctx, waitIfIdle)
-	defer func() { endCollectSpan(ctx, claim, err) }()
+	defer func() {
+		w.releaseLater(claim, err)
+		endCollectSpan(ctx, claim, err)
+	}()
 	if err != nil || len(claim.Targets) == 0 {
 		return false, err
 	}
@@ -116,7 +119,7 @@ func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool,
 }
 
 // claim leases due targets that one call can request. If waitIfIdle is true, claim waits for the next poll
-// before it returns an empty claim.
+// before it returns an empty claim. If claim returns an error, it can have leased the targets of the returned claim.
 func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.Context, claim queue.Claim, err error) {
 	w.group.claiming.Lock()
 	defer w.group.claiming.Unlock()
@@ -139,7 +142,7 @@ func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.C
 	}
 	switch {
 	case err != nil:
-		return ctx, queue.Claim{}, err
+		return ctx, claim, err
 	case len(claim.Targets) > 0:
 		// The worker counts as busy until releaseWorker is called.
 		w.group.updateBusyCount(claim, 1)
@@ -238,8 +241,7 @@ func (w *worker) fetchTimeout(t queue.Target) time.Duration {
 	return source.FetchTimeout(w.source)
 }
 
-// fetch asks the source for a batch and stores the answers. It then does the same for the batches that
-// storeReply returns.
+// fetch asks the source for a batch and stores the answers. It then fetches the batches that fetchBatch returns, until no batch is left.
 func (w *worker) fetch(ctx context.Context, claim queue.Claim, batch []queue.Target) error {
 	writing, tried := context.WithoutCancel(ctx), searchesByID{} // answers are stored even if the collector is stopping
 	again, err := w.fetchBatch(ctx, claim, batch, tried)
@@ -283,7 +285,7 @@ func (w *worker) askAndStore(ctx context.Context, claim queue.Claim, batch []que
 		defer cancel()
 		replies, err := ask(calling, batch)
 		for _, reply := range replies {
-			next, stored := w.storeReply(storing, claim, reply, tried)
+			next, stored := w.storeReply(storing, ctx.Done(), claim, reply, tried)
 			again, err = append(again, next...), errors.Join(err, stored)
 		}
 		return err
@@ -292,17 +294,16 @@ func (w *worker) askAndStore(ctx context.Context, claim queue.Claim, batch []que
 }
 
 // storeReply stores the results of a call. It returns batches to fetch now: halves of a refused batch,
-// or videos to request with another handle. Results that are older than the lease are not stored, because an export of histories does not wait for them.
-func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.Reply, tried searchesByID) (again [][]queue.Target, err error) {
+// or videos to request with another handle. Results that are older than the lease are not stored. The channel `stopping` is closed when the collector is
+// stopping.
+func (w *worker) storeReply(ctx context.Context, stopping <-chan struct{}, claim queue.Claim, reply quota.Reply, tried searchesByID) (again [][]queue.Target, err error) {
 	ctx, span := tracing.Start(ctx, "store", attribute.Int("reeltally.targets", len(reply.Targets)))
 	defer func() { tracing.End(span, err) }()
-	// Round removes the monotonic time, which can stop while the machine is paused.
-	age := w.Now().Round(0).Sub(reply.At.Round(0))
 	switch {
-	case reply.Divided:
+	case reply.MustDivide:
 		half := len(reply.Targets) / 2
 		return [][]queue.Target{reply.Targets[:half], reply.Targets[half:]}, nil
-	case reply.Stopped || age > w.fetchTimeout(reply.Targets[0])+leaseMargin:
+	case reply.Stopped || w.isTooOld(reply):
 		return nil, w.queue.Release(ctx, queue.Claim{Token: claim.Token, Targets: reply.Targets}, w.Now())
 	}
 	mixedUp := verify.FindMixedUpResults(reply.Targets, reply.Results)
@@ -330,13 +331,14 @@ func (w *worker) storeReply(ctx context.Context, claim queue.Claim, reply quota.
 		}
 		outcomes = append(outcomes, o)
 	}
-	if err = w.writer.Acknowledge(ctx, claim, store.InstantOf(reply.At), outcomes); err == nil {
+	if err = w.acknowledge(ctx, stopping, claim, reply, outcomes); err == nil {
 		err = w.thumbnails.SaveAddresses(ctx, outcomes)
 	}
 	return again, err
 }
 
-// recentIntervals is a number of fetches. An answer that a target does not exist can be held back if the last numbers are not older than so many intervals.
+// recentIntervals is a number of fetch intervals of a target. An answer that the target does not exist can be held back only if the target's last
+// numbers are not older than this number of intervals. An interval below schedule.DefaultInterval counts as schedule.DefaultInterval.
 const recentIntervals = 3
 
 // holdBackDisappearances changes the class of final results to Doubted if they say that targets do not exist, and the source says this of most targets.

@@ -24,6 +24,6 @@ func TestErrors_pageListsEveryCode(t *testing.T) {
 	for _, c := range server.FaultCodes() {
 		fmt.Fprintf(&out, "| `%s` | %s |\n", c.Code, c.Meaning)
 	}
-	out.WriteString("\n## Codes of bulk entries\n\nA bulk request is also answered with 200, 207 or 422 if entries failed. Each failed entry of `results` has its own `code`: see [the conventions](contract.md#codes-of-bulk-entries).\n")
+	out.WriteString("\n## Codes of bulk entries\n\nIf entries of a bulk request fail, its response is not an error of this page. It has the status 207, or 422 if all links of a request to track failed. Each failed entry of `results` has its own `code`: see [the conventions](contract.md#codes-of-bulk-entries).\n")
 	requireGeneratedText(t, "errors.md", out.String())
 }

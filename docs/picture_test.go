@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// point is one day of a history, as in the answer of GET /videos/{ad_id}/history.
+// point is one day of a history, as in the response of GET /videos/{ad_id}/history. Gains is not in the response: the test computes it.
 type point struct {
 	Date                                             string
 	Views, Likes, Comments, Shares, Bookmarks, Gains int64

@@ -9,6 +9,7 @@ package outbound
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -189,12 +190,24 @@ func (t target) checkAddress(addr netip.Addr) error {
 	return &RefusedError{Host: t.host, Addr: addr, Why: why}
 }
 
-// AllowOneServer returns a function for Guard.Reach that allows only the server of baseURL. baseURL
-// must be an http or https URL without query or fragment.
+// ErrBaseURL is the error of ParseBaseURL. It does not contain the URL, because the URL can contain a password.
+var ErrBaseURL = errors.New("must be an http or https address without credentials, query and fragment")
+
+// ParseBaseURL parses an http or https URL to which a path can be appended. It returns ErrBaseURL if the URL is invalid, or has a user, a password, a query or
+// a fragment.
+func ParseBaseURL(baseURL string) (*url.URL, error) {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.ContainsAny(baseURL, "?#") {
+		return nil, ErrBaseURL
+	}
+	return u, nil
+}
+
+// AllowOneServer returns a function for Guard.Reach that allows only the server of baseURL. It returns an error if ParseBaseURL returns one.
 func AllowOneServer(baseURL string) (func(address string) Reach, error) {
-	base, err := url.Parse(baseURL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" || base.Fragment != "" {
-		return nil, fmt.Errorf("base URL %q is invalid: it must be http://HOST/PATH or https://HOST/PATH", baseURL)
+	base, err := ParseBaseURL(baseURL)
+	if err != nil {
+		return nil, errors.New("the base URL is invalid: it must be http://HOST/PATH or https://HOST/PATH, without credentials and query")
 	}
 	allowed := AddressOf(base)
 	return func(address string) Reach {

@@ -315,3 +315,18 @@ func TestNewTransport_usesNoProxy(t *testing.T) { //nolint:paralleltest // not p
 	require.ErrorAs(t, err, &refused)
 	require.Zero(t, proxy.CountConnections(t))
 }
+
+func TestParseBaseURL_refusesURLsToWhichNoPathCanBeAppended(t *testing.T) {
+	t.Parallel()
+	for _, valid := range []string{"http://127.0.0.1:9090", "https://example.com/prefix/"} {
+		u, err := outbound.ParseBaseURL(valid)
+		require.NoError(t, err)
+		require.Equal(t, valid, u.String())
+	}
+	for _, invalid := range []string{"", "example.com", "ftp://example.com", "http://", "http://:80", "http://user:secret@example.com", "http://h?", "http://h/?a=b", "http://h/#", "http://h/#top", "http://h:x"} {
+		_, err := outbound.ParseBaseURL(invalid)
+		require.ErrorIs(t, err, outbound.ErrBaseURL, invalid)
+		_, err = outbound.AllowOneServer(invalid)
+		require.Error(t, err, invalid)
+	}
+}

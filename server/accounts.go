@@ -15,7 +15,7 @@ import (
 // ListAccounts answers GET /accounts with the accounts of the caller's organisation.
 func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObject) (api.ListAccountsResponseObject, error) {
 	p := r.Params
-	target, isDead, linkFaults, err := s.readLinkFilter(ctx, link.Account, p.Link)
+	target, linkFaults, err := s.readLinkFilter(ctx, link.Account, p.Link)
 	if err != nil {
 		return nil, err
 	}
@@ -26,22 +26,19 @@ func (s *Server) ListAccounts(ctx context.Context, r api.ListAccountsRequestObje
 		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx),
 	}
 	faults := append(checkPaginated(p.Paginated, p.Page, p.Cursor), linkFaults...)
-	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: isTrue(p.Paginated)}, query.Order, faults, query)
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: p.Paginated}, query.Order, faults, query)
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Account]{page: page, tag: []any{p, query, isDead}, encode: newRowEncoder(ToAPIAccount),
+	return answerList(ctx, s, listRequest[store.Account]{page: page, notInURL: []any{target}, encode: newRowEncoder(ToAPIAccount),
 		find: func(o *store.Org, w store.Window, _ func(*store.Account) error) (*store.List[store.Account], error) {
-			if isDead {
-				return &store.List[store.Account]{}, nil
-			}
 			query.Window = w
 			return o.ListAccounts(ctx, query)
 		}})
 }
 
-// readUsernameFilter returns the folded username of the query parameter "username", or nil if the request lacks it. If a page of this server sends a
-// text that ends with web.AnyEnd, readUsernameFilter returns the text before it as the beginning of usernames instead.
+// readUsernameFilter returns the folded username of the query parameter "username", or nil if the request lacks the parameter. If a page of this server
+// sends a username that ends with web.AnyEnd, exact is nil, and prefix is the text before web.AnyEnd.
 func readUsernameFilter(ctx context.Context, username *string) (exact *string, prefix string) {
 	exact = normaliseOptionalText(username, link.FoldUsername)
 	if exact == nil || !isFromPage(ctx) {
@@ -55,7 +52,7 @@ func readUsernameFilter(ctx context.Context, username *string) (exact *string, p
 
 // GetAccount answers GET /accounts/{account_id} with one account of the caller's organisation.
 func (s *Server) GetAccount(ctx context.Context, r api.GetAccountRequestObject) (api.GetAccountResponseObject, error) {
-	caller := CallerFrom(ctx)
+	caller := callerFrom(ctx)
 	ref, err := s.parseReference(ctx, link.Account, r.AccountID)
 	if err != nil {
 		return nil, err
@@ -81,12 +78,12 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 	if err != nil && len(faults) == 0 {
 		return nil, err
 	}
-	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: isTrue(p.Paginated)}, query.Order, faults,
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: p.Paginated}, query.Order, faults,
 		ref, p.StartDate, p.EndDate, query.IncludeRemoved, query.Status)
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{ref, p}, encode: appendVideo,
+	return answerList(ctx, s, listRequest[store.Video]{page: page, notInURL: []any{ref}, encode: appendVideo,
 		find: func(o *store.Org, w store.Window, each func(*store.Video) error) (*store.List[store.Video], error) {
 			query.Window, query.Each = w, each
 			return o.ListAccountVideos(ctx, ref, query)

@@ -210,7 +210,7 @@ func TestGetAccount_returns404ForUnknownAccounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	for _, ref := range []string{"bulk", unknownID, "00000000-0000-0000-0000-000000000000", "{" + unknownID + "}", tiktokLink, accountLink,
+	for _, ref := range []string{unknownID, "00000000-0000-0000-0000-000000000000", "{" + unknownID + "}", tiktokLink, accountLink,
 		"https://example.com/", "https://vm.tiktok.com/ZMdead0001/", "null", "a b"} {
 		for _, suffix := range []string{"", "/videos", "/history"} {
 			p := c.send(http.MethodGet, "/accounts/"+url.PathEscape(ref)+suffix, nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
@@ -224,6 +224,24 @@ func TestGetAccount_returns404ForUnknownAccounts(t *testing.T) {
 		c.send(http.MethodGet, path, nil).requireProblem(http.StatusServiceUnavailable, server.CodeLinkUnresolved)
 	}
 	require.Empty(t, c.accounts("link=https://vm.tiktok.com/ZMdead0001/"))
+}
+
+func TestLists_areEmptyIfTheFilterIsADeadShortLink(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		c.track(tiktokLink)
+		c.trackAccountLink(accountLink)
+		// An account can have no handle, and the zero value of a link has no handle either.
+		a.Exec(t, "UPDATE accounts SET username = '', handle_current = ? WHERE organisation_id = ?", true, c.org.ID)
+		require.NotEmpty(t, c.listVideos("").Data)
+		require.NotEmpty(t, c.accounts(""))
+		const dead = "https://vm.tiktok.com/ZMdead0001/"
+		page := c.listVideos("link=" + dead)
+		require.Empty(t, page.Data)
+		require.Equal(t, dead, *page.Filters.Link)
+		require.Empty(t, c.accounts("include_linked=true&link="+dead))
+	})
 }
 
 // newCallerWithFiveAccounts creates an organisation that tracks five accounts. Four of them were fetched, and two of these have equal counts. The

@@ -10,8 +10,8 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// addressLimit is a rate limit for requests without a valid token, such as attempts to sign in. It is the maximum number of such requests that one IP address can send
-// in a minute.
+// addressLimit is a rate limit for requests without a valid token, such as attempts to sign in. It is the maximum number of such requests that one
+// client address can send in a minute. A client address is an IPv4 address, or the /64 network of an IPv6 address: see networkOf.
 type addressLimit struct {
 	name        string // name of the limit in the RateLimit headers, and part of the key in the rate store
 	perMinute   int64
@@ -19,18 +19,18 @@ type addressLimit struct {
 }
 
 var (
-	// refusedRequests limits how many requests of one IP address get status 401 in a minute. Above the limit, requests without a valid
+	// refusedRequests limits how many requests of one client address get status 401 in a minute. Above the limit, requests without a valid
 	// token get status 429 until the minute ends.
 	refusedRequests = addressLimit{"unauthenticated", 60, "requests without a valid token"}
-	// unknownTokens limits how many unknown tokens of one IP address are looked up in a minute. Malformed
+	// unknownTokens limits how many unknown tokens of one client address are looked up in a minute. Malformed
 	// and recently refused tokens need no look-up.
 	unknownTokens = addressLimit{"unknown_tokens", 60, "requests with unknown tokens"}
 )
 
-// limitExceeded is the error for a request from an IP address that has exceeded an addressLimit.
+// limitExceeded is the error for a request from a client address that has exceeded an addressLimit.
 type limitExceeded struct {
 	limit addressLimit
-	reset time.Duration // time until the IP address can send requests again
+	reset time.Duration // time until the client address can send requests again
 }
 
 func (e *limitExceeded) Error() string {
@@ -80,7 +80,7 @@ func (a *addressLimits) countRequest(ctx context.Context, l addressLimit, addres
 	if err := a.checkLimit(l, address); err != nil {
 		return err
 	}
-	quota, err := a.rates.Take(ctx, l.key(address), l.perMinute, rateWindow)
+	quota, err := a.rates.Count(ctx, l.key(address), 1, l.perMinute, rateWindow)
 	if err != nil || !quota.Exceeded {
 		return err
 	}
@@ -90,7 +90,7 @@ func (a *addressLimits) countRequest(ctx context.Context, l addressLimit, addres
 
 // uncountRequest undoes the counting of a request that countRequest has counted.
 func (a *addressLimits) uncountRequest(ctx context.Context, l addressLimit, address string) {
-	if _, err := a.rates.GiveBack(ctx, l.key(address), l.perMinute, rateWindow); err != nil { // if GiveBack fails, the request stays counted
+	if _, err := a.rates.Count(ctx, l.key(address), -1, l.perMinute, rateWindow); err != nil { // the request stays counted
 		a.log.ErrorContext(ctx, "cannot lower the request count of the client's IP address", "error", err)
 	}
 }

@@ -16,10 +16,10 @@ import (
 
 // This file writes JSON without encoding/json, for responses that can be long. Tests compare each response with the output of encoding/json.
 
-// writeJSON sends a response with status 200 and the JSON in body.
-func writeJSON(w http.ResponseWriter, body []byte) error {
+// writeJSON sends a response with the given status and the JSON in body.
+func writeJSON(w http.ResponseWriter, status int, body []byte) error {
 	w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	w.WriteHeader(http.StatusOK)
+	w.WriteHeader(status)
 	_, err := w.Write(append(body, '\n'))
 	return err
 }
@@ -135,7 +135,7 @@ func appendDate(out []byte, d store.Date) []byte {
 	return append(out, '"')
 }
 
-// plain[b] is true if encoding/json writes the byte b into a JSON string without an escape.
+// plain[b] is true for a byte b that encoding/json writes into a JSON string without an escape. It is false for DEL, although DEL needs no escape.
 var plain = func() (plain [utf8.RuneSelf]bool) {
 	for b := range plain {
 		plain[b] = b >= ' ' && b != '"' && b != '\\' && b != '<' && b != '>' && b != '&' && b != 0x7f

@@ -30,6 +30,8 @@ type requestState struct {
 	Caller
 	operation   *operation
 	echo        echo.Context         // an operation needs it for the request's URL and the response's headers
+	body        []byte               // request body; set by limitInFlight if the operation has a request body
+	decodedBody any                  // JSON value of body; set by validate
 	conditional *conditionalResponse // set by answerConditionally for GET and HEAD requests, and nil for others
 	recordID    uuid.UUID            // set by idempotency: see recordIDFrom
 }
@@ -43,8 +45,8 @@ func stateFrom(ctx context.Context) *requestState {
 	return state
 }
 
-// CallerFrom returns the Caller that Server.authenticate stored in the context. It panics if the context has no requestState.
-func CallerFrom(ctx context.Context) Caller { return stateFrom(ctx).Caller }
+// callerFrom returns the Caller that Server.authenticate stored in the context. It panics if the context has no requestState.
+func callerFrom(ctx context.Context) Caller { return stateFrom(ctx).Caller }
 
 // authenticate is a middleware that looks up the token of a request, and stores the requestState with the Caller in the request's context.
 func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFunc) error {
@@ -58,7 +60,7 @@ func (s *Server) authenticate(c echo.Context, op *operation, next echo.HandlerFu
 		return err
 	}
 	view := View{masked: rules.masked}
-	if op.masked { // only the responses of these operations say whether a collector is running; the others also work while the database is out
+	if op.masked { // only the responses of these operations say whether a collector is running, so the other operations do not need this query
 		fetchable, err := s.fetchable.readFetchable(r.Context())
 		if err != nil {
 			return err
@@ -75,7 +77,7 @@ func (s *Server) checkScope(c echo.Context, op *operation, next echo.HandlerFunc
 	if op.scope == "" {
 		return next(c)
 	}
-	if token := CallerFrom(c.Request().Context()).Token; !token.HasScope(op.scope) {
+	if token := callerFrom(c.Request().Context()).Token; !token.HasScope(op.scope) {
 		return problem(CodeScopeMissing, "This operation needs a token with the scope %s; this token has %s.", op.scope, words.JoinWithAnd(token.Scopes))
 	}
 	return next(c)

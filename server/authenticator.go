@@ -78,8 +78,8 @@ func newLRU[K comparable, V any]() *lru.Cache[K, V] {
 	return cache
 }
 
-// findToken returns the identity of a token, or store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. If
-// the IP address has sent too many unknown tokens, it returns *limitExceeded for tokens that are not in the cache.
+// findToken returns the identity of a token, or store.ErrTokenUnknown, ErrTokenExpired or ErrTokenRevoked. If the IP address has sent too many unknown
+// tokens, findToken does not look up a token that is missing in the cache of valid tokens. It then returns *limitExceeded.
 func (a *authenticator) findToken(ctx context.Context, token, address string) (store.Identity, error) {
 	hash := tokenHash(sha256.Sum256([]byte(token)))
 	if id, known, err := a.findCached(hash); known {

@@ -143,15 +143,17 @@ func TestTokens_refusedTokenIsLookedUpOnceInTenSeconds(t *testing.T) {
 	}
 }
 
-// countingRateStore is a RateStore that counts the calls of its method Take.
+// countingRateStore is a RateStore that counts how often a new call is counted.
 type countingRateStore struct {
 	server.RateStore
-	takes atomic.Int64
+	newCalls atomic.Int64
 }
 
-func (c *countingRateStore) Take(ctx context.Context, key string, limit int64, window time.Duration) (server.Quota, error) {
-	c.takes.Add(1)
-	return c.RateStore.Take(ctx, key, limit, window)
+func (c *countingRateStore) Count(ctx context.Context, key string, calls, limit int64, window time.Duration) (server.Quota, error) {
+	if calls > 0 {
+		c.newCalls.Add(1)
+	}
+	return c.RateStore.Count(ctx, key, calls, limit, window)
 }
 
 func TestTokens_requestsWithoutATokenAreRefusedWithoutALookUp(t *testing.T) {
@@ -164,7 +166,7 @@ func TestTokens_requestsWithoutATokenAreRefusedWithoutALookUp(t *testing.T) {
 		require.Equal(t, n >= 60, w.Code == http.StatusTooManyRequests, "the status must be 429 after 60 requests, but request %d (counted from 0) got status %d", n, w.Code)
 	}
 	require.Zero(t, lookups.Load())
-	require.EqualValues(t, 61, rates.takes.Load(), "after 61 calls of Take, the address must be refused without a further call of the rate store")
+	require.EqualValues(t, 61, rates.newCalls.Load(), "after 61 counted calls, the address must be refused without a further call of the rate store")
 	require.Equal(t, http.StatusOK, a.sendAuthenticateRequest(t.Context(), "198.51.100.7", c.token).Code, "a valid token must be accepted although the address exceeded its limit")
 }
 

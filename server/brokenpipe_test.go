@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// brokenWriter is the connection of a visitor who has gone away.
+// brokenWriter is a ResponseWriter whose method Write fails, as if the visitor had closed the connection.
 type brokenWriter struct{ http.ResponseWriter }
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, syscall.EPIPE }

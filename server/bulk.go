@@ -9,15 +9,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// immediateLinks is the maximum number of different links in a bulk request with the highest priority.
-// Larger requests are fetched with the priority of the organisation's tier.
+// If a bulk request has at most immediateLinks different links, their videos or accounts are fetched with the highest priority. If it has more, they are
+// fetched with the priority of the organisation's tier.
 const immediateLinks = 50
 
 // bulkEntry is the result for one video or account of a bulk request, or for one refused link.
@@ -86,10 +85,7 @@ func (r bulkResponse) write(w http.ResponseWriter) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	w.WriteHeader(r.status)
-	_, err = w.Write(append(body, '\n'))
-	return err
+	return writeJSON(w, r.status, body)
 }
 
 // trackLinks tracks the videos or accounts to which the links in urls lead. If some links are refused, trackLinks still tracks the videos
@@ -106,7 +102,7 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 		}
 	}
 	if len(r.Links) == 0 {
-		return s.summariseBulk(ctx, entries, 0, CallerFrom(ctx).Organisation.Subscription == store.SubscriptionNone), nil
+		return s.summariseBulk(ctx, entries, 0, callerFrom(ctx).Organisation.Subscription == store.SubscriptionNone), nil
 	}
 	fetchable, err := s.fetchable.readFetchable(ctx)
 	if err != nil {

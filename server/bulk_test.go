@@ -244,7 +244,7 @@ func TestBulkTrackVideos_fetchesAllVideosIfTheSubscriptionHasJustBegun(t *testin
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionNone))
-		c.trackVideos(http.StatusOK, videoURLs(1, 1)) // the server now knows the organisation without a subscription
+		c.trackVideos(http.StatusOK, videoURLs(1, 1)) // the server now has the organisation in memory, without a subscription
 		require.NoError(t, a.SetSubscription(t.Context(), c.org.ID, store.SubscriptionActive))
 		got := c.trackVideos(http.StatusOK, videoURLs(2, 9))
 		require.Nil(t, got.PendingTmvQueue)

@@ -13,7 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// forbiddenInNames are characters that names must not contain. Each key is a character in a JSON string, and each value is its name in the error.
+// forbiddenInNames are characters that names must not contain. Each key is the escape sequence of a character in JSON, and
+// each value is the name of the character in the error.
 var forbiddenInNames = map[string]string{
 	`\n`: "U+000A", `\t`: "U+0009", `\u001b`: "U+001B", `\u007f`: "U+007F", `\u0085`: "U+0085", `\u2028`: "U+2028", `\u2029`: "U+2029",
 	`\u202a`: "U+202A", `\u202e`: "U+202E", `\u2066`: "U+2066", `\u2069`: "U+2069",
@@ -52,7 +53,7 @@ func TestNames_mustNotContainForbiddenCharacters(t *testing.T) {
 	}
 	require.Equal(t, "Launch", c.collectionNames(""))
 
-	// Texts in other languages, joined emoji, and the marks of languages that are written from right to left stay valid.
+	// A name can have letters of other languages, right-to-left marks and joined emoji. A description can have line breaks and tabs.
 	c.send(http.MethodPatch, "/collections/"+collection, map[string]any{"name": "سلام \u200f👩\u200d👧", "display_settings": map[string]any{"description": "one\r\n\ttwo\nthree"}}).requireStatus(http.StatusNoContent)
 	p := c.send(http.MethodPatch, "/collections/"+collection, map[string]any{"display_settings": map[string]any{"description": "one\u2028two"}}).
 		requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
@@ -71,7 +72,8 @@ func TestNames_forbiddenCharactersDoNotHideOtherFaults(t *testing.T) {
 	require.ElementsMatch(t, []string{"/name character", "/hashtags/0 character", "/access enum"}, got)
 }
 
-// Names that an earlier version stored stay readable, and their collections can be changed.
+// TestNames_storedNamesStayReadable stores a collection name with forbidden characters, as an earlier version could do. The collection must stay
+// readable and changeable.
 func TestNames_storedNamesStayReadable(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

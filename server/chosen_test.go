@@ -188,3 +188,35 @@ func TestChosenVideos_refusesRequestsThatNameNoVideoOrNoList(t *testing.T) {
 	readOnly := a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t)
 	require.NotContains(t, string(readOnly.visit("/video/chosen?back=%2Fvideo&video="+id).requireStatus(http.StatusOK).body), "Stop tracking")
 }
+
+func TestChosenVideos_offersOnlyChangesThatFitTheTracking(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	first, second, third, unknown := c.track(videoURL(1)).String(), c.track(videoURL(2)).String(), c.track(videoURL(3)).String(), uuid.NewString()
+	c.stopVideos(http.StatusOK, first, second)
+	open := func(ids ...string) response {
+		return v.visit("/video/chosen?" + url.Values{"video": ids, "back": {"/video"}}.Encode()).requireStatus(http.StatusOK)
+	}
+	// offered returns the ids that the form of each change sends.
+	offered := func(page response) map[string][]string {
+		out := map[string][]string{}
+		for _, form := range findElements(page.parseHTML(), "form") {
+			for _, field := range findElements(form, "input") {
+				if action, ok := strings.CutPrefix(attributeValue(form, "action"), "/video/chosen/"); ok && attributeValue(field, "name") == "video" {
+					out[action] = append(out[action], attributeValue(field, "value"))
+				}
+			}
+		}
+		return out
+	}
+	mixed := open(first, third, second, unknown)
+	require.Equal(t, map[string][]string{"track": {first, second}, "refresh": {third}, "stop": {third}}, offered(mixed))
+	require.Contains(t, mainText(mixed), "2 of them are not tracked. Track 2 videos again Refresh 1 video Stop tracking 1 video")
+	stopped := open(first, second)
+	require.Equal(t, map[string][]string{"track": {first, second}}, offered(stopped))
+	require.Contains(t, mainText(stopped), "These videos are not tracked.")
+	require.NotContains(t, mainText(stopped), "Stop tracking")
+	require.Equal(t, map[string][]string{"refresh": {third}, "stop": {third}}, offered(open(third)))
+}

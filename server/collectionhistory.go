@@ -18,13 +18,13 @@ const maxRankedVideos = 5
 
 // GetCollectionHistory answers GET /collections/{collection_id}/history with the daily sums of a collection.
 func (s *Server) GetCollectionHistory(ctx context.Context, r api.GetCollectionHistoryRequestObject) (api.GetCollectionHistoryResponseObject, error) {
-	caller := CallerFrom(ctx)
+	caller := callerFrom(ctx)
 	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
 	if err != nil {
 		return nil, err
 	}
 	query := store.CollectionTotalsQuery{Collection: r.CollectionID, IncludeChildren: isTrue(r.Params.IncludeChildren), From: from, To: to}
-	org, err := s.orgAtVersion(ctx, query)
+	org, err := s.orgAtVersion(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -38,13 +38,13 @@ func (s *Server) GetCollectionHistory(ctx context.Context, r api.GetCollectionHi
 // GetCollectionStatistics answers GET /collections/{collection_id}/statistics: the sums of the counts of a collection's videos, and how
 // much the views grew in a period.
 func (s *Server) GetCollectionStatistics(ctx context.Context, r api.GetCollectionStatisticsRequestObject) (api.GetCollectionStatisticsResponseObject, error) {
-	caller := CallerFrom(ctx)
+	caller := callerFrom(ctx)
 	from, to, err := s.totalsPeriod(caller, r.Params.StartDate, r.Params.EndDate)
 	if err != nil {
 		return nil, err
 	}
 	query := store.CollectionTotalsQuery{Collection: r.CollectionID, IncludeChildren: isTrue(r.Params.IncludeChildren), From: from, To: to}
-	org, err := s.orgAtVersion(ctx, query)
+	org, err := s.orgAtVersion(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (r statisticsResponse) VisitGetCollectionStatisticsResponse(w http.Response
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, body)
+	return writeJSON(w, http.StatusOK, body)
 }
 
 // totalsPeriod returns the result of historyRange, but the last day is never after today. It also

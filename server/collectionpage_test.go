@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/queue"
@@ -127,7 +128,7 @@ func TestCollectionPage_sumsTheGainsOfEachAccountInThePeriod(t *testing.T) {
 	child := c.createNamedCollection("Berlin", parent)
 	c.addVideos(parent, c.track(videoURL(1)), c.track(videoURL(2)))
 	c.addVideos(child, c.track(videoURL(3)))
-	// Every day, video n gains 10ⁿ views. The videos 1 and 2 are of the account first, and video 3 is of the account second.
+	// Every day, video n gains 10ⁿ views. Videos 1 and 2 are of the account "first", and video 3 is of the account "second".
 	gains := map[string]int64{"1": 10, "2": 100, "3": 1000}
 	for day := range int64(4) {
 		a.fetch(func(target queue.Target) ingest.VideoFacts {
@@ -200,30 +201,30 @@ func TestCollectionPage_comparesGainedViewsWithThePreviousPeriod(t *testing.T) {
 			t.Helper()
 			return v.visit("/collection/" + collection.String() + query).requireStatus(http.StatusOK).tileTexts()[0]
 		}
-		v.visit("/collection/" + child.String()) // the first list of a version reads its order in a statement of its own
+		v.visit("/collection/" + child.String()) // after a change of the data, the first list reads its order in an additional statement
 		a.Guard.Statements()
-		require.Equal(t, "Gained views 210 +4.1 % in 7 days 70 in the 7 days before", gained(parent, "?days=7"))
+		require.Equal(t, "Gained views 210 in 7 days +4.1 % of the views at the start 70 in the 7 days before", gained(parent, "?days=7"))
 		reads := 0
 		for _, statement := range a.Guard.Statements() {
 			reads += strings.Count(statement, "wanted AS MATERIALIZED")
 		}
 		require.Equal(t, 1, reads, "the numbers of both periods must be read together")
-		require.Equal(t, "Gained views 2,310 +21.4 % in 7 days 770 in the 7 days before", gained(parent, "?days=7&subtree=true"))
+		require.Equal(t, "Gained views 2,310 in 7 days +21.4 % of the views at the start 770 in the 7 days before", gained(parent, "?days=7&subtree=true"))
 		past := "?start=" + a.daysAgo(9) + "&end=" + a.daysAgo(8)
-		require.Equal(t, "Gained views 20 +0.4 % in 2 days 20 in the 2 days before", gained(parent, past))
+		require.Equal(t, "Gained views 20 in 2 days +0.4 % of the views at the start 20 in the 2 days before", gained(parent, past))
 		oneDay := "?start=" + a.daysAgo(8) + "&end=" + a.daysAgo(8)
-		require.Equal(t, "Gained views 10 +0.2 % in 1 day 10 in the 1 day before", gained(parent, oneDay))
+		require.Equal(t, "Gained views 10 in 1 day +0.2 % of the views at the start 10 in the 1 day before", gained(parent, oneDay))
 		for _, page := range []string{"/", "/video/tiktok/" + ended.String(), "/collection/" + stopped.String()} {
 			require.NotContains(t, mainText(v.visit(page+oneDay).requireStatus(http.StatusOK)), "1 days", page)
 		}
-		require.Contains(t, gained(parent, "?start="+a.daysAgo(9)+"&end="+a.daysAgo(0)), "% in 10 days not compared: no video counted yet when the 10 days before began", "the first video was added on the sixth day of the previous period")
+		require.Contains(t, gained(parent, "?start="+a.daysAgo(9)+"&end="+a.daysAgo(0)), "% of the views at the start not compared: no video counted yet when the 10 days before began", "the first video was added on the sixth day of the previous period")
 		require.Equal(t, "Gained views – unknown for 1 video", gained(stopped, "?days=7"), "the gain of a period without fetches is not 0")
 
 		added := c.track(videoURL(4))
 		fetch(14)
 		c.addVideos(parent, added)
-		require.Equal(t, "Gained views 210 +4.1 % in 7 days, unknown for 1 video 70 in the 7 days before, which began with 1 video fewer", gained(parent, "?days=7"))
-		require.Equal(t, "Gained views 20 +0.4 % in 2 days 20 in the 2 days before", gained(parent, past), "the video was added after the period")
+		require.Equal(t, "Gained views 210 in 7 days, unknown for 1 video +4.1 % of the views at the start 70 in the 7 days before, which began with 1 video fewer", gained(parent, "?days=7"))
+		require.Equal(t, "Gained views 20 in 2 days +0.4 % of the views at the start 20 in the 2 days before", gained(parent, past), "the video was added after the period")
 
 		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
 		a.Clock.Advance(time.Second)
@@ -405,6 +406,8 @@ func TestCollectionPage_saysThatTheVideosAreInSubcollections(t *testing.T) {
 		require.Equal(t, "?days=7&subtree=true", linkWithText(shown.parseHTML(), "Include subcollections"))
 		require.NotContains(t, textOf(v.visit(page+"?subtree=true").parsePage()), "videos are in its subcollections")
 		require.Equal(t, page+"?subtree=true", linkWithText(v.visit("/collection").parseHTML(), "Launch"), "the list must open the numbers at once")
+		require.Contains(t, findRow(t, v.visit("/collection").rows(), page+"?subtree=true").text, "in subcollections")
+		require.NotContains(t, findRow(t, v.visit("/collection").rows(), "/collection/"+child.String()).text, "in subcollections")
 		require.Equal(t, "/collection/"+child.String(), linkWithText(v.visit("/collection").parseHTML(), "Germany"))
 		c.addVideos(parent, c.track(videoURL(3)))
 		require.Equal(t, page, linkWithText(v.visit("/collection").parseHTML(), "Launch"))
@@ -417,24 +420,30 @@ func TestReportPage_namesTheAccountOfEachVideo(t *testing.T) {
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
 	collection, _ := createDashboardData(a, c)
-	page := "/collection/report/" + c.createReport(collection).String()
+	id := c.createReport(collection)
+	page := "/collection/report/" + id.String()
 	v := c.newSignedInVisitor(t)
 	shown := v.visit(page)
 	require.Equal(t, 1+3, strings.Count(string(shown.body), ">@northwind.studio</"), "the account has a row, and so has each of its videos")
 	require.Equal(t, "?csv=videos", linkWithText(shown.parseHTML(), "CSV of 3 videos"))
 	table := v.visit(page + "?csv=videos").requireStatus(http.StatusOK).table()
-	require.Equal(t, []string{"link", "username", "title", "removed", "added_at", "start_day", "end_day", "views_at_start", "views_gained", "views_at_end"}, table[0])
+	require.Equal(t, []string{"link", "username", "title", "removed", "uploaded_at", "added_at", "start_day", "end_day", "views_at_start", "views_gained", "views_at_end"}, table[0])
 	require.Len(t, table, 4)
 	for _, row := range table[1:] {
 		require.Equal(t, "northwind.studio", row[1])
-		require.Equal(t, "333", row[8])
+		require.Equal(t, "333", row[9])
 	}
-	for part, name := range map[string]string{"history": "report-1-2", "videos": "report-1-videos-2", "accounts": "report-1-accounts-2"} {
-		require.Contains(t, v.visit(page+"?csv="+part).Header.Get("Content-Disposition"), "filename="+name, "files of two reports must have different names")
+	days := decode[client.Report](c.send(http.MethodGet, "/reports/"+id.String(), nil).requireStatus(http.StatusOK)).Statistics
+	period := days.StartDate.String() + "-to-" + days.EndDate.String()
+	for part, ending := range map[string]string{"history": "", "videos": "-videos", "accounts": "-accounts"} {
+		require.Contains(t, v.visit(page+"?csv="+part).Header.Get("Content-Disposition"), "filename=report-1-spring-"+period+ending+"-2", "the name of the file must say which report it is")
+		shared := (&visitor{app: a, t: t}).visit(c.shareReport(collection, id, map[string]any{"access": "public", "display_settings": map[string]any{"title": "Our launch", "show_accounts": true}}) + "?csv=" + part)
+		require.Contains(t, shared.requireStatus(http.StatusOK).Header.Get("Content-Disposition"), "filename=report-1-"+period+ending+"-2", "visitors must not learn the name of the collection")
 	}
 	accounts := v.visit(page + "?csv=accounts").requireStatus(http.StatusOK).table()
-	require.Equal(t, []string{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"}, accounts[0])
-	require.Equal(t, []string{"northwind.studio", "tiktok", "3", "999", "0", "6999", "0"}, accounts[1][1:])
+	require.Equal(t, []string{"report", "period_start", "period_end", "account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"}, accounts[0])
+	require.Equal(t, []string{"1", days.StartDate.String(), days.EndDate.String()}, accounts[1][:3])
+	require.Equal(t, []string{"northwind.studio", "tiktok", "3", "999", "0", "6999", "0"}, accounts[1][4:])
 	require.Len(t, accounts, 2)
 	v.visit(page + "?csv=collections").requireStatus(http.StatusBadRequest)
 }
@@ -446,7 +455,8 @@ func TestCollectionPage_listsTheLowestGainsOnlyIfTheyAreOfOtherVideos(t *testing
 	collection := c.createNamedCollection("Launch")
 	v := c.newSignedInVisitor(t)
 	views := int64(0) // each fetch returns more views, so that each video gains a different number of views
-	// The page is read first with five videos, where both lists would have the same videos, and then with six.
+	// With five videos, the lists of the highest and of the lowest gains would have the same videos, so the page shows only one list. With six
+	// videos, it shows both lists.
 	for n, lists := range []string{"Gained views", "Gained most, Gained least"} {
 		for video := n * 5; video < 5+n; video++ {
 			c.addVideos(collection, c.track(videoURL(video)))
@@ -502,8 +512,8 @@ func TestPages_sayOnHowManyDaysSumsOfACollectionWereNotMeasured(t *testing.T) {
 		got := v.visit(page).requireStatus(http.StatusOK)
 		text := textOf(got.parsePage())
 		require.Contains(t, text, "On 2 days, counts of some videos are those of an earlier day, because nothing was fetched since then. On 2 days, no video was fetched.", page)
-		require.NotContains(t, text, "are computed from the points", page)
-		require.Equal(t, 2, strings.Count(string(got.body), `data-quality="carried" data-note="3 carried"`), page)
+		require.NotContains(t, text, "are calculated from the fetches", page)
+		require.Equal(t, 2, strings.Count(string(got.body), `data-quality="carried" data-note="3 videos with counts of an earlier day"`), page)
 		rows := v.visit(page + "?csv=history").table()
 		require.Equal(t, []string{"videos_interpolated", "videos_carried"}, rows[0][len(rows[0])-2:], page)
 		require.Equal(t, []string{"0", "0"}, rows[len(rows)-3][len(rows[0])-2:], page)
@@ -514,10 +524,10 @@ func TestPages_sayOnHowManyDaysSumsOfACollectionWereNotMeasured(t *testing.T) {
 	for _, page := range pages[:2] {
 		got := v.visit(page).requireStatus(http.StatusOK)
 		text := textOf(got.parsePage())
-		require.Contains(t, text, "On 1 day, counts of some videos are computed from the points before and after. On 2 days, counts of some videos are those of an earlier day", page)
+		require.Contains(t, text, "On 1 day, counts of some videos are calculated from the fetches before and after. On 2 days, counts of some videos are those of an earlier day", page)
 		require.Contains(t, text, "On 1 day, no video was fetched.", page)
-		require.Contains(t, string(got.body), `data-quality="interpolated" data-note="2 computed, 1 carried"`, page)
-		require.Contains(t, string(got.body), `" data-note="1 carried"`, page)
+		require.Contains(t, string(got.body), `data-quality="interpolated" data-note="2 videos calculated, 1 video with counts of an earlier day"`, page)
+		require.Contains(t, string(got.body), `" data-note="1 video with counts of an earlier day"`, page)
 	}
 	require.NotContains(t, textOf(v.visit(pages[0]+"?start="+a.daysAgo(5)+"&end="+a.daysAgo(2)).parsePage()), "no video was fetched")
 }

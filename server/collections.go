@@ -11,6 +11,7 @@ import (
 	"github.com/oapi-codegen/nullable"
 
 	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -22,13 +23,13 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 		return nil, err
 	}
 	faults := checkPaginated(p.Paginated, p.Page, p.Cursor)
-	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: isTrue(p.Paginated)}, query.Order, faults,
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: p.Paginated}, query.Order, faults,
 		query.Roots, query.ParentID, query.ParentID != nil && query.Subtree)
 	if err != nil {
 		return nil, err
 	}
-	list := listRequest[store.Collection]{page: page, tag: []any{p},
-		encode: newRowEncoder(func(c store.Collection, view View) api.Collection { return ToAPICollection(c, view, false) }),
+	list := listRequest[store.Collection]{page: page,
+		encode: newRowEncoder(func(c store.Collection, view View) api.Collection { return toAPICollection(c, view, false) }),
 		find: func(o *store.Org, w store.Window, _ func(*store.Collection) error) (*store.List[store.Collection], error) {
 			query.Window = w
 			return o.ListCollections(ctx, query)
@@ -56,7 +57,7 @@ func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, 
 	default:
 		id, err := uuid.Parse(*p.ParentID)
 		if err != nil {
-			return query, invalidRequest(queryFault("parent_id", faultFormat, "parent_id must be a UUID or null, not %s", quoteText(*p.ParentID)))
+			return query, invalidRequest(queryFault("parent_id", faultFormat, "parent_id must be a UUID or null, not %s", words.Quote(*p.ParentID)))
 		}
 		query.ParentID = &id
 	}
@@ -65,7 +66,7 @@ func readCollectionFilters(p api.ListCollectionsParams) (store.CollectionQuery, 
 
 // CreateCollection answers POST /collections: it creates a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionRequestObject) (api.CreateCollectionResponseObject, error) {
-	caller := CallerFrom(ctx)
+	caller := callerFrom(ctx)
 	collection := store.NewCollection{ID: recordIDFrom(ctx), Name: r.Body.Name, ParentID: r.Body.ParentID, Access: store.AccessPrivate, Hashtags: r.Body.Hashtags,
 		CreatedBy: caller.Token.ID}
 	if r.Body.Access != nil {
@@ -81,13 +82,13 @@ func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionReq
 
 // GetCollection answers GET /collections/{collection_id} with one collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) GetCollection(ctx context.Context, r api.GetCollectionRequestObject) (api.GetCollectionResponseObject, error) {
-	caller := CallerFrom(ctx)
+	caller := callerFrom(ctx)
 	counts := isTrue(r.Params.IncludeCounts)
 	c, err := caller.Org.Collection(ctx, r.CollectionID, counts)
 	if err != nil {
 		return nil, err
 	}
-	return api.GetCollection200JSONResponse(ToAPICollection(c, caller.View, counts)), nil
+	return api.GetCollection200JSONResponse(toAPICollection(c, caller.View, counts)), nil
 }
 
 // UpdateCollection answers PATCH /collections/{collection_id}: it changes a collection. Its requirements are in section 4.1 of docs/coverage.md.
@@ -99,14 +100,15 @@ func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionReq
 	if patch.ExpectedUpdatedAt, err = checkIfMatchHeader(ctx, r.CollectionID, r.Params.IfMatch); err != nil {
 		return nil, err
 	}
-	if r.Body.Password != nil { // the password is hashed after all other checks, because hashing is slow
-		hash, err := store.HashPassword(ctx, *r.Body.Password)
-		if err != nil {
-			return nil, err
-		}
-		patch.PasswordHash = &hash
+	org := callerFrom(ctx).Org
+	patch.PasswordHash, err = hashPassword(ctx, r.Body.Password, func() error {
+		_, err := org.Collection(ctx, r.CollectionID, false)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	if _, err := CallerFrom(ctx).Org.UpdateCollection(ctx, r.CollectionID, patch); err != nil {
+	if _, err := org.UpdateCollection(ctx, r.CollectionID, patch); err != nil {
 		var parent *uuid.UUID
 		if patch.Parent != nil {
 			parent = patch.Parent.To
@@ -116,40 +118,20 @@ func (s *Server) UpdateCollection(ctx context.Context, r api.UpdateCollectionReq
 	return api.UpdateCollection204Response{}, nil
 }
 
-// maxDisplaySettings is the maximum size of the display_settings of a collection or report, in bytes. It limits the size of lists.
-const maxDisplaySettings = 16 << 10
-
-// readDisplaySettings converts the member display_settings of a request to a change for the database. The result is nil if the member was not sent.
-func readDisplaySettings(settings json.RawMessage) (*json.RawMessage, error) {
-	switch {
-	case settings == nil:
-		return nil, nil //nolint:nilnil // a request without the member changes nothing, which is not an error
-	case len(settings) > maxDisplaySettings:
-		return nil, invalidRequest(bodyFault("/display_settings", faultMaxLength, "display_settings must have at most %d bytes, not %d", maxDisplaySettings, len(settings)))
-	}
-	return &settings, nil
-}
-
 // readCollectionPatch converts the body of PATCH /collections/{collection_id} to the changes for the database. It leaves out the password,
 // which UpdateCollection hashes and adds later.
 func readCollectionPatch(b api.UpdateCollectionRequest) (store.CollectionPatch, error) {
-	patch := store.CollectionPatch{Name: b.Name}
+	sharing, err := readSharing(b.Access, b.ShareExpiresAt, b.DisplaySettings)
+	patch := store.CollectionPatch{SharingPatch: sharing, Name: b.Name}
 	if b.ParentID.IsSpecified() {
-		patch.Parent = &store.ParentChange{}
+		patch.Parent = &store.Change[uuid.UUID]{}
 		if !b.ParentID.IsNull() {
-			to := b.ParentID.MustGet()
-			patch.Parent.To = &to
+			patch.Parent.To = new(b.ParentID.MustGet())
 		}
 	}
-	if b.Access != nil {
-		patch.Access = new(store.Access(*b.Access))
-	}
-	patch.ShareExpiry = readShareExpiry(b.ShareExpiresAt)
 	if b.Hashtags.IsSpecified() {
 		patch.Hashtags = new(b.Hashtags.MustGet())
 	}
-	var err error
-	patch.DisplaySettings, err = readDisplaySettings(b.DisplaySettings)
 	return patch, err
 }
 
@@ -159,7 +141,7 @@ func (s *Server) DeleteCollection(ctx context.Context, r api.DeleteCollectionReq
 	if err != nil {
 		return nil, err
 	}
-	if err := CallerFrom(ctx).Org.DeleteCollection(ctx, r.CollectionID, unchanged); err != nil {
+	if err := callerFrom(ctx).Org.DeleteCollection(ctx, r.CollectionID, unchanged); err != nil {
 		return nil, collectionProblem(err, r.CollectionID, nil)
 	}
 	return api.DeleteCollection200JSONResponse(api.DeletedCollection{Success: true, DeletedID: r.CollectionID}), nil
@@ -171,7 +153,7 @@ func checkIfMatchHeader(ctx context.Context, id uuid.UUID, ifMatch *string) (*st
 	if ifMatch == nil {
 		return nil, nil //nolint:nilnil // a request without If-Match changes any version of the collection
 	}
-	caller := CallerFrom(ctx)
+	caller := callerFrom(ctx)
 	c, err := caller.Org.Collection(ctx, id, true)
 	if err != nil {
 		return nil, err
@@ -179,7 +161,7 @@ func checkIfMatchHeader(ctx context.Context, id uuid.UUID, ifMatch *string) (*st
 	var tags []string
 	for _, counts := range []bool{false, true} {
 		shown := &bufferedResponse{header: http.Header{}}
-		if err := (api.GetCollection200JSONResponse(ToAPICollection(c, caller.View, counts))).VisitGetCollectionResponse(shown); err != nil {
+		if err := (api.GetCollection200JSONResponse(toAPICollection(c, caller.View, counts))).VisitGetCollectionResponse(shown); err != nil {
 			return nil, err
 		}
 		tags = append(tags, bodyETag(shown.body.Bytes()))
@@ -224,9 +206,9 @@ func collectionProblem(err error, collectionID uuid.UUID, requestedParent *uuid.
 	return err
 }
 
-// ToAPICollection converts a collection to the JSON type of the API. If withCounts is true, the result
+// toAPICollection converts a collection to the JSON type of the API. If withCounts is true, the result
 // contains the numbers of videos and accounts.
-func ToAPICollection(c store.Collection, view View, withCounts bool) api.Collection {
+func toAPICollection(c store.Collection, view View, withCounts bool) api.Collection {
 	out := api.Collection{
 		ID: c.ID, Name: c.Name, OrganisationID: c.OrganisationID, ParentID: c.ParentID, Access: api.Access(c.Access), Hash: c.Hash, ShareExpiresAt: toAPITimePtr(c.ShareExpiresAt),
 		CreatedBy: c.CreatedBy, CreatedAt: toAPITime(c.CreatedAt), Hashtags: c.Hashtags, MetricsMasked: view.MetricsMasked(),

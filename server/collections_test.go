@@ -219,11 +219,11 @@ func TestUpdateCollection_changesOnlyTheMembersInTheBody(t *testing.T) {
 		change(`{"access":"protected"}`)
 		require.Regexp(t, `^[A-Za-z0-9]{14}$`, *want.Hash)
 		want.Access = client.AccessPrivate
-		change(`{"access":"private"}`) // the collection keeps the password hash that it got when it became protected
+		change(`{"access":"private"}`) // the collection keeps the hash of its share page, which it got when it became protected
 		want.Access = client.AccessPublic
 		change(`{"access":"public"}`)
-		// The server returns display_settings exactly as they were sent. The members keep their order, and a number that is too long for a float
-		// keeps all its digits.
+		// The server returns display_settings as they were sent, but without white space. The members keep their order, and a number that is too
+		// long for a float keeps all its digits.
 		want.DisplaySettings = json.RawMessage(`{"theme":"dark","zz":{"big":12345678901234567891,"list":[1,null,"a/b"]},"sort":{"by":"latest_views","direction":"asc","then":"x"},"title":"T"}`)
 		change(`{"display_settings": ` + string(want.DisplaySettings) + `}`)
 		change(`{"name":"Spring"}`)

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -116,9 +117,16 @@ func TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds(t *te
 			seen := c.collectionETag(id, "")
 			var succeeded, refused atomic.Int32
 			var writers sync.WaitGroup
-			for n := range 8 {
+			failures := make([]error, 8)
+			for n := range failures {
 				writers.Go(func() {
-					switch got := c.patchCollection(id, map[string]any{"name": fmt.Sprintf("%d by %d", round, n)}, "If-Match", seen); got.StatusCode {
+					got, err := a.exchange(t, http.MethodPatch, "/collections/"+id.String(), map[string]any{"name": fmt.Sprintf("%d by %d", round, n)},
+						"Authorization", "Bearer "+c.token, "If-Match", seen)
+					if err != nil {
+						failures[n] = err
+						return
+					}
+					switch got.StatusCode {
 					case http.StatusNoContent:
 						succeeded.Add(1)
 					case http.StatusPreconditionFailed:
@@ -127,6 +135,7 @@ func TestUpdateCollection_onlyOneConcurrentWriteWithTheSameIfMatchSucceeds(t *te
 				})
 			}
 			writers.Wait()
+			require.NoError(t, errors.Join(failures...))
 			require.Equal(t, int32(1), succeeded.Load(), "exactly one of 8 writers must succeed, even if the clock does not advance")
 			require.Equal(t, int32(7), refused.Load())
 		}

@@ -76,7 +76,7 @@ func TestComparison_marksComputedDays(t *testing.T) {
 	require.Equal(t, 2, marked)
 	page := string(c.newSignedInVisitor(t).visit("/compare?video=" + video.String()).requireStatus(http.StatusOK).body)
 	require.Equal(t, marked, strings.Count(page, `data-quality="interpolated"`))
-	require.Equal(t, marked, strings.Count(page, "computed</span>"))
+	require.Equal(t, marked, strings.Count(page, "calculated</span>"))
 	computed := 0
 	for _, row := range c.newSignedInVisitor(t).visit("/compare?video=" + video.String() + "&csv=history").table()[1:] {
 		if row[2] == "true" {

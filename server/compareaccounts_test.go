@@ -31,7 +31,7 @@ func TestComparison_showsTheHistoriesOfUpToFiveAccounts(t *testing.T) {
 		page := v.visit("/compare?" + query).requireStatus(http.StatusOK)
 		require.Len(t, findElements(page.parseHTML(), "figure"), 1)
 		require.Contains(t, mainText(page), "1@annaTikTok · 3 tracked videos17+10")
-		require.Contains(t, mainText(page), "1 video joined")
+		require.Contains(t, mainText(page), "1 video newly tracked")
 		require.Contains(t, mainText(page), "When a video is tracked, the sum rises by the views that it already has.")
 		for metric, want := range map[string]string{"followers": "17", "views": "3000"} {
 			points := v.visit("/compare?" + query + "&csv=history&metric=" + metric).table()

@@ -26,14 +26,16 @@ var errNotModified = errors.New("not modified")
 type conditionalResponse struct {
 	bufferedResponse
 	original    http.ResponseWriter
-	ifNoneMatch []string // values of the header If-None-Match
-	matchesAny  bool     // true if If-None-Match is *, which matches every ETag
-	tag         string   // ETag that the operation set; "" if the operation set no ETag
-	matched     string   // the ETag in If-None-Match that equals the ETag of the response; only set if the operation returns errNotModified
-	unbuffered  bool     // true if the status has been sent; the body is then sent without buffering
+	ifNoneMatch []string   // values of the header If-None-Match
+	matchesAny  bool       // true if If-None-Match is *, which matches every ETag
+	day         store.Date // day on which the operation began: if a new day begins during the request, the ETag must contain the old day
+	tag         string     // ETag that the operation set; "" if the operation set no ETag
+	matched     string     // the ETag in If-None-Match that equals the ETag of the response; only set if the operation returns errNotModified
+	unbuffered  bool       // true if the status has been sent; the body is then sent without buffering
 }
 
-// WriteHeader sends the status immediately if the status is 200 and the operation has set the ETag. Otherwise it only stores the status.
+// WriteHeader sends the status immediately if the status is 200, the operation has set the ETag, and If-None-Match is not *. Otherwise it only stores the
+// status.
 func (k *conditionalResponse) WriteHeader(status int) {
 	k.status = status
 	if k.tag == "" || status != http.StatusOK || k.matchesAny {
@@ -63,7 +65,7 @@ func (s *Server) answerConditionally(c echo.Context, _ *operation, next echo.Han
 	}
 	w := c.Response()
 	h := w.Header()
-	k := &conditionalResponse{bufferedResponse: bufferedResponse{header: h}, original: w.Writer, ifNoneMatch: r.Header.Values("If-None-Match")}
+	k := &conditionalResponse{bufferedResponse: bufferedResponse{header: h}, original: w.Writer, ifNoneMatch: r.Header.Values("If-None-Match"), day: store.DateOf(s.now())}
 	k.matchesAny = slices.ContainsFunc(k.ifNoneMatch, func(field string) bool { return strings.TrimSpace(field) == "*" })
 	stateFrom(r.Context()).conditional = k
 	w.Writer = k
@@ -113,14 +115,14 @@ func (s *Server) answerNotModified(c echo.Context, tag string) error {
 
 // orgAtVersion returns the Org from which a GET operation must read its data. It sets the ETag from the version of the organisation's data, and returns
 // errNotModified if the header If-None-Match contains the ETag. If metrics are masked, it sets no ETag: answerConditionally then computes the ETag from
-// the response body. The ETag also depends on the values in the parameter request.
-func (s *Server) orgAtVersion(ctx context.Context, request ...any) (*store.Org, error) {
+// the response body. notInURL contains the values on which the response depends, except the URL, the data and the other values in etagInputs.
+func (s *Server) orgAtVersion(ctx context.Context, notInURL ...any) (*store.Org, error) {
 	state := stateFrom(ctx)
 	// An ETag from the version would reveal when a masked metric changes.
 	if state.rules.masked {
 		return state.Org, nil
 	}
-	inputs, err := s.etagInputs(state, request)
+	inputs, err := s.etagInputs(state, notInURL)
 	if err != nil {
 		return nil, err
 	}
@@ -135,13 +137,13 @@ func (s *Server) orgAtVersion(ctx context.Context, request ...any) (*store.Org, 
 
 // orgAtVersionOfFirstQuery is like orgAtVersion, but usually saves a database query. The operation must read a list or history from the returned Org
 // before it reads other data.
-func (s *Server) orgAtVersionOfFirstQuery(ctx context.Context, request ...any) (*store.Org, error) {
+func (s *Server) orgAtVersionOfFirstQuery(ctx context.Context, notInURL ...any) (*store.Org, error) {
 	state := stateFrom(ctx)
 	k := state.conditional
 	if state.rules.masked || len(k.ifNoneMatch) > 0 {
-		return s.orgAtVersion(ctx, request...)
+		return s.orgAtVersion(ctx, notInURL...)
 	}
-	inputs, err := s.etagInputs(state, request) // called before the data is read: if a new day begins during the request, the ETag must contain the old day
+	inputs, err := s.etagInputs(state, notInURL)
 	if err != nil {
 		return nil, err
 	}
@@ -149,9 +151,11 @@ func (s *Server) orgAtVersionOfFirstQuery(ctx context.Context, request ...any) (
 	return state.Org.OnVersion(func(v store.Version) { k.tag = s.versionETag(v, inputs) }), nil
 }
 
-// etagInputs returns the JSON of all values on which a response depends, except the version of the organisation's data.
-func (s *Server) etagInputs(state *requestState, request []any) ([]byte, error) {
-	return json.Marshal([]any{"entity tag", state.Organisation.ID, store.DateOf(s.now()), s.contract.etag, state.View.noCollector, state.operation.id, request})
+// etagInputs returns the JSON of all values on which a response depends, except the version of the organisation's data. The query of the URL is the
+// same for each order of the parameters, because the middleware validate sorts them.
+func (s *Server) etagInputs(state *requestState, notInURL []any) ([]byte, error) {
+	url := state.echo.Request().URL
+	return json.Marshal([]any{"entity tag", state.Organisation.ID, state.conditional.day, s.contract.etag, state.View.noCollector, url.EscapedPath(), url.RawQuery, notInURL})
 }
 
 // versionETag returns the ETag for a version of the organisation's data. The parameter inputs is the result of etagInputs.
@@ -168,8 +172,9 @@ func (s *Server) versionETag(version store.Version, inputs []byte) string {
 	return hashToETag(mac.Sum(nil))
 }
 
-// setETag sets the ETag of the response to a GET request. The operation calls it before it reads its data. If If-None-Match contains the ETag, setETag
-// returns errNotModified.
+// setETag sets the ETag of the response to a GET request. An operation calls setETag before it reads the data. If If-None-Match contains the ETag,
+// setETag returns errNotModified. If-None-Match: * matches every ETag, but an unknown item must still get status 404. So setETag then returns nil, and
+// answerConditionally replaces a status of 200 by 304 when the operation has ended.
 func setETag(ctx context.Context, tag string) error {
 	k := stateFrom(ctx).conditional
 	k.tag = tag

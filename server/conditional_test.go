@@ -1,10 +1,15 @@
 package server_test
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
@@ -111,5 +116,76 @@ func TestConditionalRequest_etagDoesNotChangeIfAMaskedMetricChanges(t *testing.T
 		a.Clock.Advance(48 * 3600 * 1e9)
 		deliver()
 		require.Equal(t, before, c.send(http.MethodGet, video, nil).requireStatus(http.StatusOK).Header.Get("ETag"), "the ETag of a response must not change if only a masked metric changed")
+	})
+}
+
+func TestConditionalRequest_etagDependsOnEveryParameterButNotOnTheirOrder(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		etag := func(target string) string {
+			t.Helper()
+			return c.send(http.MethodGet, target, nil).requireStatus(http.StatusOK).Header.Get("ETag")
+		}
+		// value returns a valid value of a query parameter, which is not the default.
+		value := func(p *openapi3.Parameter) string {
+			schema, day := p.Schema.Value, a.daysAgo(2)
+			if strings.HasSuffix(p.Name, "_end") || p.Name == "end_date" {
+				day = a.daysAgo(1)
+			}
+			switch {
+			case schema.Type.Is("boolean"):
+				return strconv.FormatBool(schema.Default != true)
+			case schema.Type.Is("integer"):
+				return "2"
+			case schema.Type.Is("array"):
+				return fmt.Sprint(p.Example.([]any)[0])
+			case schema.Format == "date":
+				return day
+			case schema.Format == "date-time":
+				return day + "T00:00:00Z"
+			}
+			return fmt.Sprint(p.Example)
+		}
+		for path, target := range c.examplePaths() {
+			target, _, _ = strings.Cut(target, "?")
+			all := []string{}
+			for _, parameter := range sharedContract().doc.Paths.Value(path).Get.Parameters {
+				p := parameter.Value
+				if p.In != openapi3.ParameterInQuery || p.Name == "cursor" {
+					continue // see the end of this test
+				}
+				pair := p.Name + "=" + url.QueryEscape(value(p))
+				if all = append(all, pair); p.Name == "page" && slices.Contains(all, "paginated=true") {
+					require.NotEqual(t, etag(target+"?paginated=true"), etag(target+"?paginated=true&"+pair), target)
+					continue
+				}
+				require.NotEqual(t, etag(target), etag(target+"?"+pair), pair)
+			}
+			ordered := etag(target + "?" + strings.Join(all, "&"))
+			slices.Reverse(all)
+			require.Equal(t, ordered, etag(target+"?"+strings.Join(all, "&")), target)
+		}
+		cursor := decode[client.EventFeed](c.send(http.MethodGet, "/events", nil).requireStatus(http.StatusOK)).NextCursor
+		require.NotEqual(t, etag("/events"), etag("/events?cursor="+cursor))
+		first, second := c.createCollection(map[string]any{"name": "A"}), c.createCollection(map[string]any{"name": "B"})
+		for _, list := range []string{"videos", "accounts", "reports", "history", "statistics"} {
+			require.NotEqual(t, etag("/collections/"+first.String()+"/"+list), etag("/collections/"+second.String()+"/"+list))
+		}
+	})
+}
+
+func TestConditionalRequest_etagDependsOnTheTargetOfAShortLink(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		for list, target := range map[string]string{"videos": tiktokLink, "accounts": accountLink} {
+			short := "https://vm.tiktok.com/ZM" + list + "01/"
+			path := "/" + list + "?link=" + url.QueryEscape(short)
+			tag := c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK).Header.Get("ETag")
+			c.send(http.MethodGet, path, nil, "If-None-Match", tag).requireStatus(http.StatusNotModified)
+			a.platforms.redirect(short, target) // before this call, the short link is dead
+			c.send(http.MethodGet, path, nil, "If-None-Match", tag).requireStatus(http.StatusOK)
+		}
 	})
 }

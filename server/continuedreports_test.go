@@ -19,7 +19,8 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// createReportWith creates a report of a collection from the members of a request. It returns the report and its description.
+// createReportWith creates a report of a collection with the given request body. It returns the response to this request, and the report that
+// GET /reports/{report_id} returns.
 func (c *caller) createReportWith(collection uuid.UUID, body map[string]any, headers ...string) (client.ReportSummary, client.Report) {
 	c.t.Helper()
 	made := decode[client.ReportSummary](c.send(http.MethodPost, "/collections/"+collection.String()+"/reports", body, headers...).requireStatus(http.StatusCreated))
@@ -44,8 +45,8 @@ func TestContinuedReports_addUpToTheLastViewsMinusTheFirst(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		c := a.newCaller(t, store.TierPremium)
 		collection := c.createNamedCollection("Launch")
-		// 1 has a count that arrives after the first report, 2 is added later, 3 is removed and added again, 4 is unknown in the first report,
-		// and the views of 5 fall.
+		// Video 1 gets a new count after the first report. Video 2 is added later. Video 3 is removed and added again. The views of video 4 are
+		// unknown in the first report. The views of video 5 fall.
 		ids := map[uuid.UUID]byte{}
 		var videos []uuid.UUID
 		for n := range 5 {
@@ -90,7 +91,7 @@ func TestContinuedReports_addUpToTheLastViewsMinusTheFirst(t *testing.T) {
 			{'1': {"1000", "10000", "9000"}, '3': {"100", "200", "100"}, '4': {"", "", ""}, '5': {"5000", "6000", "1000"}},
 			// Without the first report, the views of the first video would begin with 11,500: a quarter of the way from 10,000 to 16,000.
 			{'1': {"10000", "16000", "6000"}, '2': {"500", "700", "200"}, '3': {"300", "450", "150"}, '4': {"50", "80", "30"}, '5': {"6000", "5500", "-500"}},
-			// Without the second report, it would begin with 16,400.
+			// Without the second report, the views of the first video would begin with 16,400: the last views of the day on which the second report was saved.
 			{'1': {"16000", "20000", "4000"}, '2': {"700", "900", "200"}, '3': {"450", "460", "10"}, '4': {"80", "90", "10"}, '5': {"5500", "5800", "300"}},
 		} {
 			report := []client.Report{firstReport, secondReport, thirdReport}[n]

@@ -31,6 +31,7 @@ type operation struct {
 	// contains no secret.
 	secretMember string
 	query        map[string]*openapi3.Parameter // query parameters of the operation, by name
+	defaultLimit int                            // page size if a request has no query parameter "limit"; 0 if the operation has no such parameter
 	path         []string                       // names of the operation's path parameters
 	headers      []string                       // names of the operation's header parameters
 	formats      []string                       // media types of successful responses, with JSON first
@@ -59,13 +60,13 @@ func (o *operation) queryNames() []string {
 // contract contains the parts of the OpenAPI contract that the server needs. The web framework echo finds the route of a request, and byRoute
 // contains the route's operation.
 type contract struct {
-	version string                // date of the OpenAPI contract, such as "2026-11-23"
-	etag    string                // ETag of the OpenAPI document, which changes with every change of the contract
-	json    []byte                // OpenAPI document as JSON, which GET /openapi.json returns
-	tools   mcp.Tools             // MCP tools, which mcp.ToolsFromOpenAPI derives from the operations
-	byRoute map[string]*operation // operations by route, such as "GET /videos/:ad_id"
-	methods map[string][]string   // sorted HTTP methods of each path of the contract; a key is a path such as /videos/:ad_id
-	sorted  []*operation          // all operations, sorted by operation id
+	version string                 // date of the OpenAPI contract, such as "2026-11-23"
+	etag    string                 // ETag of the OpenAPI document, which changes with every change of the contract
+	json    []byte                 // OpenAPI document as JSON, which GET /openapi.json returns
+	tools   mcp.Tools              // MCP tools, which mcp.ToolsFromOpenAPI derives from the operations
+	byRoute map[string]*operation  // operations by route, such as "GET /videos/:ad_id"
+	methods map[string][]string    // sorted HTTP methods of each path of the contract; a key is a path such as /videos/:ad_id
+	groups  map[rateGroup][]string // sorted ids of the operations of each rate group
 }
 
 // embeddedContract returns the OpenAPI contract that is compiled into the program. The contract is
@@ -79,7 +80,7 @@ func readContract(document string) (*contract, error) {
 	if err != nil {
 		return nil, fmt.Errorf("OpenAPI contract: %w", err)
 	}
-	out := &contract{version: strings.ReplaceAll(doc.Info.Version, ".", "-"), etag: bodyETag([]byte(document)), byRoute: map[string]*operation{}, methods: map[string][]string{}}
+	out := &contract{version: strings.ReplaceAll(doc.Info.Version, ".", "-"), etag: bodyETag([]byte(document)), byRoute: map[string]*operation{}, methods: map[string][]string{}, groups: map[rateGroup][]string{}}
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			o, err := readOperation(doc, path, method, item, op)
@@ -88,13 +89,15 @@ func readContract(document string) (*contract, error) {
 			}
 			out.byRoute[method+" "+o.template] = o
 			out.methods[o.template] = append(out.methods[o.template], method)
-			out.sorted = append(out.sorted, o)
+			out.groups[o.group] = append(out.groups[o.group], o.id)
 		}
 	}
 	for _, methods := range out.methods {
 		slices.Sort(methods)
 	}
-	slices.SortFunc(out.sorted, func(a, b *operation) int { return strings.Compare(a.id, b.id) })
+	for _, ids := range out.groups {
+		slices.Sort(ids)
+	}
 	if out.json, err = doc.MarshalJSON(); err != nil {
 		return nil, fmt.Errorf("OpenAPI contract: %w", err)
 	}
@@ -140,7 +143,13 @@ func readOperation(doc *openapi3.T, path, method string, item *openapi3.PathItem
 	for _, p := range append(slices.Clone(item.Parameters), op.Parameters...) {
 		switch p.Value.In {
 		case openapi3.ParameterInQuery:
-			o.query[p.Value.Name] = p.Value
+			if o.query[p.Value.Name] = p.Value; p.Value.Name == "limit" {
+				limit, ok := p.Value.Schema.Value.Default.(float64) // the type of a number in decoded JSON
+				if !ok {
+					return nil, fmt.Errorf("the query parameter limit has no default")
+				}
+				o.defaultLimit = int(limit)
+			}
 		case openapi3.ParameterInPath:
 			o.path = append(o.path, p.Value.Name)
 		case openapi3.ParameterInHeader:

@@ -375,6 +375,6 @@ func TestErrorsPage_explainsEveryErrorCode(t *testing.T) {
 	for _, code := range server.FaultCodes() {
 		require.Contains(t, string(page.body), `id="fault-`+code.Code+`"`)
 	}
-	require.Contains(t, string(page.body), "A collection with the access <code>protected</code> needs a password.")
+	require.Contains(t, string(page.body), "A collection or report with the access <code>protected</code> needs a password.")
 	require.NotContains(t, string(page.body), "`")
 }

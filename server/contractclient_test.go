@@ -75,8 +75,8 @@ func forbidOtherMembers(s *openapi3.Schema) {
 	}
 }
 
-// match returns the operation and the path parameters of a request. It prefers a path without
-// parameters. The operation is nil if no path matches.
+// match returns the operation and the path parameters of a request. A path of the contract without parameters, such as /videos/bulk, matches
+// only its own operations. The operation is nil if no path matches.
 func (c *contract) match(method string, u *url.URL) (*contractOperation, map[string]string) {
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -85,30 +85,26 @@ func (c *contract) match(method string, u *url.URL) (*contractOperation, map[str
 	if strings.HasPrefix(path, "/refresh/") {
 		path = strings.TrimSuffix(path, "/") // the contract allows a slash at the end of the paths of the refresh operations
 	}
-	sent := strings.Split(path, "/")
-	var best *contractOperation
-	var params map[string]string
+	sent, isLiteral := strings.Split(path, "/"), c.doc.Paths.Value(path) != nil
 	for _, op := range c.operations {
-		if op.Method != method || len(op.segments) != len(sent) {
+		if op.Method != method || len(op.segments) != len(sent) || isLiteral && op.Path != path {
 			continue
 		}
-		found, literal := map[string]string{}, true
-		ok := true
+		params, ok := map[string]string{}, true
 		for i, segment := range op.segments {
 			if name, isParam := strings.CutPrefix(segment, "{"); isParam {
 				value, err := url.PathUnescape(sent[i])
 				ok = ok && err == nil && value != ""
-				found[strings.TrimSuffix(name, "}")] = value
-				literal = false
+				params[strings.TrimSuffix(name, "}")] = value
 			} else {
 				ok = ok && segment == sent[i]
 			}
 		}
-		if ok && (best == nil || literal) {
-			best, params = op, found
+		if ok {
+			return op, params
 		}
 	}
-	return best, params
+	return nil, nil
 }
 
 // contractTransport is a RoundTripper that returns an error if a response violates the contract, or if the server accepts an invalid
@@ -253,7 +249,7 @@ func checkHeaders(resp *http.Response, body []byte, addFault func(string, ...any
 	}
 }
 
-// documentedFaultCodes returns the set of fault codes that docs/errors.md lists.
+// documentedFaultCodes returns the codes of all errors and of all faults, as a set. docs/errors.md lists the same codes.
 var documentedFaultCodes = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for _, c := range server.Codes() {
@@ -301,7 +297,7 @@ var internalTexts = map[string]*regexp.Regexp{
 	"interface conversion": nil, "interface {": nil, "map[string": nil, "store.": regexp.MustCompile(`\*?store\.[A-Z]`), "api.": regexp.MustCompile(`\*?api\.[A-Z]`),
 	"server.": regexp.MustCompile(`\*?server\.[A-Z]`), "json: ": nil, "strconv.": nil, "net/http": nil, "context canceled": nil, "deadline exceeded": nil, "dial tcp": nil,
 	"connection refused": nil, "/home/": nil, "/root/": nil, "/usr/": nil, "/tmp/": nil, "/var/": nil, "echo.": nil, "kin-openapi": nil, "openapi3": nil, "regexp": nil,
-	"github.com/": nil,
+	"github.com/": nil, "unmarshal": nil, "Go struct": nil, "mcp.": regexp.MustCompile(`\*?mcp\.[A-Z]`),
 }
 
 // findInternalText returns one of the texts in internalTexts that the body contains, or "" if the body contains none of them.

@@ -9,6 +9,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
 	"github.com/munnerz/goautoneg"
+
+	"github.com/reeltally/reeltally/internal/words"
 )
 
 // This file chooses the format of responses. Every operation writes JSON. If the caller wants another
@@ -47,7 +49,7 @@ func (s *Server) chooseFormat(c echo.Context, op *operation, next echo.HandlerFu
 	case format == echo.MIMEApplicationJSON:
 		return next(c)
 	case format == "":
-		return problem(CodeNotAcceptable, "Accept is %s, but this operation answers with %s.", quoteText(accept), strings.Join(op.formats, " or "))
+		return problem(CodeNotAcceptable, "Accept is %s, but this operation answers with %s.", words.Quote(accept), strings.Join(op.formats, " or "))
 	case semicolon:
 		return convertListResponse(c, semicolonCSV, op.row, next)
 	default:
@@ -55,8 +57,8 @@ func (s *Server) chooseFormat(c echo.Context, op *operation, next echo.HandlerFu
 	}
 }
 
-// acceptedFormat returns the format that the header Accept prefers, or "" if the header allows none of
-// the formats.
+// acceptedFormat returns the format that the header Accept prefers, or "" if the header allows none of the formats. If the header is empty, it
+// returns the first format. isSemicolonCSV is true if the format is text/csv and the header has the parameter delimiter=semicolon.
 func acceptedFormat(accept string, formats []string) (format string, isSemicolonCSV bool) {
 	if strings.TrimSpace(accept) == "" {
 		return formats[0], false
@@ -81,7 +83,7 @@ func acceptedFormat(accept string, formats []string) (format string, isSemicolon
 }
 
 // rowSchema returns the schema of a list entry, or nil if the response contains no list. The list is
-// the response or its member "data".
+// the response or its member "data". If the response has alternatives (oneOf), the first alternative with a list counts.
 func rowSchema(responseSchema *openapi3.Schema) *openapi3.Schema {
 	if responseSchema.Type.Is("array") {
 		return responseSchema.Items.Value
@@ -101,8 +103,8 @@ func rowSchema(responseSchema *openapi3.Schema) *openapi3.Schema {
 // format. entrySchema is the schema of a list entry.
 func convertListResponse(c echo.Context, format *converter, entrySchema *openapi3.Schema, next echo.HandlerFunc) (err error) {
 	h := c.Request().Header
-	// An ETag of a converted list ends with the suffix of the format. Remove this suffix, because the operation
-	// compares the ETags of the caller with the ETag of the JSON, which has none.
+	// An ETag of a converted list ends with the suffix of the format. Remove this suffix, because the operation compares the ETags of the caller
+	// with the ETag of the JSON, which has no suffix. Drop ETags without the suffix, because they belong to other formats.
 	if tags := h.Values("If-None-Match"); len(tags) > 0 && strings.TrimSpace(tags[0]) != "*" {
 		h.Del("If-None-Match")
 		for tag := range strings.SplitSeq(strings.Join(tags, ","), ",") {

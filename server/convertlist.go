@@ -146,8 +146,8 @@ func (w csvRows) writeRow(cells []any) error {
 		case bool:
 			texts[i] = strconv.FormatBool(cell)
 		case jsonText:
-			// Escape the whole JSON text, because a spreadsheet can split it at a semicolon in one of its strings. The text is still JSON: JSON has
-			// semicolons only in strings.
+			// Escape the JSON text, because a spreadsheet can split the text at a semicolon. The escaped text is still JSON: Escape adds an
+			// apostrophe only after a semicolon, and JSON has semicolons only in strings.
 			texts[i] = formula.Escape(string(cell))
 		}
 	}
@@ -210,8 +210,11 @@ func skipToFirstEntry(decoder *json.Decoder) error {
 			if depth != 1 {
 				continue
 			}
-			if token, err = decoder.Token(); err != nil || token != json.Delim('[') {
-				return fmt.Errorf("the member 'data' of the response is not an array: %w", err)
+			if token, err = decoder.Token(); err != nil {
+				return fmt.Errorf("the response has no list: %w", err)
+			}
+			if token != json.Delim('[') {
+				return fmt.Errorf("the member 'data' of the response begins with %v instead of [", token)
 			}
 			return nil
 		}

@@ -61,11 +61,11 @@ func csvCell(t *testing.T, value any) string {
 	return formula.Escape(string(text))
 }
 
-// dangerousCaptions are video captions that are dangerous in a spreadsheet: the spreadsheet could run some of them as formulas, or split them
-// into several cells.
+// dangerousCaptions are video captions. Many of them are dangerous in a spreadsheet: the spreadsheet could run them as formulas, convert them to
+// numbers, or split them into several cells.
 var dangerousCaptions = []string{`=HYPERLINK("http://x")`, "+1", "-1", "@cmd", "a,b \"c\"\nd; e", "مرحبا", "", "'quoted", "x;=1+1", "_x0041_ & <b>", " 1.5 ", "12,5"}
 
-// newCallerWithDangerousCaptions returns a caller with a video for each of dangerousCaptions, and the paths of all lists and histories.
+// newCallerWithDangerousCaptions returns a caller with a video for each of dangerousCaptions, and paths of lists and histories.
 func newCallerWithDangerousCaptions(t *testing.T, a *app) (c *caller, lists []string) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)

@@ -66,7 +66,8 @@ func TestDashboardCSV_hasTheRowsAndColumnsOfThePage(t *testing.T) {
 	})
 }
 
-// The gains of views leave out the views that a video already had when it was added. So a program cannot compute them from the totals.
+// TestDashboardCSV_hasTheGainsOfViewsThatThePageShows requires the column "gained" in the CSV files of the history. A program cannot compute these
+// gains from the totals, because the gains leave out the views that a video already had when it was added.
 func TestDashboardCSV_hasTheGainsOfViewsThatThePageShows(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

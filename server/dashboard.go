@@ -179,7 +179,7 @@ func (b pageBackend) CollectionSums(ctx context.Context, identity store.Identity
 func (b pageBackend) AccountGains(ctx context.Context, identity store.Identity, account uuid.UUID, from, to store.Date) (gains []store.CollectionVideo, tooMany bool, err error) {
 	err = b.readNumbers(ctx, identity, func(o *store.Org) (err error) {
 		gains, err = o.AccountGains(ctx, account, from, to, maxRankedVideos)
-		if _, tooMany = errors.AsType[*store.TooManyVideosError](err); tooMany {
+		if _, tooMany = errors.AsType[*store.LimitError](err); tooMany {
 			return nil
 		}
 		return err
@@ -188,7 +188,7 @@ func (b pageBackend) AccountGains(ctx context.Context, identity store.Identity, 
 }
 
 // CollectionAccounts returns the sums over the videos of each account in a collection, as a report has them, and the numbers of the previous period. If
-// the tier hides numbers, there are none.
+// the tier hides numbers, both results are nil.
 func (b pageBackend) CollectionAccounts(ctx context.Context, identity store.Identity, query store.CollectionTotalsQuery) (accounts []client.ReportAccount, previous *store.PreviousPeriod, err error) {
 	err = b.readNumbers(ctx, identity, func(o *store.Org) error {
 		totals, err := o.DetailedCollectionTotals(ctx, query)
@@ -255,8 +255,8 @@ func (b pageBackend) readInSlot(ctx context.Context, identity store.Identity, re
 	return b.problem(ctx, read(b.s.store.Org(identity.Organisation.ID)))
 }
 
-// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link. The result can be as old as
-// fetchableCacheTime.
+// FetchableLinks says which videos and accounts the running collectors can fetch, by platform and form of link. The result can be outdated: see
+// fetchableReader.readFetchable.
 func (b pageBackend) FetchableLinks(ctx context.Context) (queue.Fetchable, error) {
 	fetchable, err := b.s.fetchable.readFetchable(ctx)
 	return fetchable, b.problem(ctx, err)

@@ -20,8 +20,8 @@
 //  8. videojson.go: appendVideo writes the JSON of the video and sets the metrics to null if the caller's View is masked (mask.go).
 //
 // answerList in list.go answers all lists. The type resource in tracking.go tracks and stops videos and accounts. errors.go maps all error
-// codes to statuses and writes all error responses. openapi.yaml declares the rate group, scope and masking of each operation, and
-// contract.go reads them when the server starts.
+// codes to statuses and writes the error responses of handlers. openapi.yaml declares the rate group, scope and masking of each operation,
+// and contract.go reads them when the server starts.
 //
 // signin.go, share.go, thumbnails.go and dashboard.go contain what the pages of the dashboard need from the server besides the API.
 //

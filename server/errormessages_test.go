@@ -17,6 +17,26 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
+func TestInvalidRequest_namesAParameterAndItsEntries(t *testing.T) {
+	t.Parallel()
+	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
+	video := c.track(tiktokLink).String()
+	for target, want := range map[string][]string{
+		"/videos/" + video + "/history?include=foo,quality": {"max_items include must have at most 1 entries, not 2", `enum include, entry 0, must be quality, not "foo"`},
+		"/events?types=foo,bar":                             {"enum types, entry 0,", "enum types, entry 1,"},
+	} {
+		p := c.send(http.MethodGet, target, nil).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
+		var got []string
+		for _, f := range p.Errors {
+			got = append(got, f.Code+" "+f.Detail)
+		}
+		require.Len(t, got, len(want), target)
+		for i := range want {
+			require.Contains(t, got[i], want[i])
+		}
+	}
+}
+
 func TestInvalidRequest_namesTheValueAndWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -58,7 +78,7 @@ func TestInvalidRequest_namesTheValueAndWhatIsAllowed(t *testing.T) {
 		{http.MethodPost, "/tokens", `{"name": "a", "scopes": ["read"], "expires_in_days": 1.5}`, "expires_in_days must be a whole number, not 1.5."},
 		{http.MethodPost, "/tokens", `{"name": true, "scopes": ["read"]}`, "name must be a string, not true."},
 		{http.MethodPatch, "/collections/01938c32-8f07-7a46-93be-1d2c3b4a5968", `{"password": 12345678}`, "password must be a string, not a number."},
-		{http.MethodPost, "/videos/bulk", map[string]any{"links": strings.Repeat("a", 200)}, fmt.Sprintf(`links must be an array, not "%s…".`, strings.Repeat("a", 100))},
+		{http.MethodPost, "/videos/bulk", map[string]any{"links": strings.Repeat("a", 200)}, fmt.Sprintf(`links must be an array, not "%s…".`, strings.Repeat("a", 99))},
 		{http.MethodPost, "/videos/bulk", map[string]any{"links": []any{[]string{"a"}}}, "links.0 must be a string, not an array."},
 		{http.MethodDelete, collection, map[string]any{"x": 1}, "x is not a known member; the object must be empty."},
 	} {
@@ -136,7 +156,7 @@ func TestUnknownPath_namesThePathAndWhatIsAllowed(t *testing.T) {
 	} {
 		require.Equal(t, want, c.send(http.MethodGet, path, nil).requireProblem(http.StatusNotFound, server.CodeNotFound).Detail)
 	}
-	for method, shown := range map[string]string{http.MethodPut: "PUT", strings.Repeat("A", 30_000): strings.Repeat("A", 100) + "…"} {
+	for method, shown := range map[string]string{http.MethodPut: "PUT", strings.Repeat("A", 30_000): strings.Repeat("A", 99) + "…"} {
 		p := c.send(method, "/statistics/videos", nil).requireProblem(http.StatusMethodNotAllowed, server.CodeMethodNotAllowed)
 		require.Equal(t, fmt.Sprintf("The path /statistics/videos does not support the method %q; it supports OPTIONS, GET, HEAD.", shown), p.Detail)
 	}
@@ -176,7 +196,7 @@ func TestRefresh_messageNamesTheTimeOfTheNextPossibleRefresh(t *testing.T) {
 func TestContract_explainsEachRegularExpressionInWords(t *testing.T) {
 	t.Parallel()
 	const anyText = `^[^\x00]*$`                          // the server refuses NUL characters before it checks patterns
-	anyLine := regexp.MustCompile(`^\^\[\^[^\]]*\]\*\$$`) // with x-text, the server names the forbidden character instead
+	anyLine := regexp.MustCompile(`^\^\[\^[^\]]*\]\*\$$`) // for a schema with x-text, the error names the forbidden character, so x-allowed is not needed
 	var requireWords func(name string, s *openapi3.Schema)
 	requireWords = func(name string, s *openapi3.Schema) {
 		allowed, _ := s.Extensions["x-allowed"].(string)

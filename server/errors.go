@@ -17,13 +17,15 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/internal/words"
+	"github.com/reeltally/reeltally/server/mcp"
 	"github.com/reeltally/reeltally/store"
 )
 
 // Code identifies the kind of an error, so that programs can handle it. The meaning of a code never changes.
 type Code string
 
-// The codes of error responses. The faults that an error response lists have other codes, which are declared in other files.
+// The codes of error responses. A fault in the member "errors" of an error response has one of these codes, or one of faultCodes.
 const (
 	CodeInvalidRequest       Code = "invalid_request"
 	CodeURLNotEncoded        Code = "url_not_encoded"
@@ -69,7 +71,7 @@ type CodeInfo struct {
 	Code    Code
 	Status  int
 	Title   string
-	Meaning string // one or two sentences that say when the server answers with this code
+	Meaning string // sentences that say when the server answers with this code
 }
 
 // codes contains the HTTP status and the description of every error code, sorted by status.
@@ -100,7 +102,7 @@ var codes = [...]CodeInfo{
 	{CodeTooManyTokens, 409, "Too many tokens", "The organisation has 1,000 tokens, which is the limit. Expired and revoked tokens also count. They are deleted 90 days after they expired or were revoked."},
 	{CodeTooManyWebhooks, 409, "Too many webhooks", "The organisation has 20 webhooks, which is the limit. Delete one first."},
 	{CodeWebhookDisabled, 409, "Webhook disabled", "Nothing can be sent to the webhook, because it is disabled. Enable it first."},
-	{CodePasswordRequired, 409, "Password required", "A collection with the access `protected` needs a password. Send the password in the same request, or set it in an earlier request."},
+	{CodePasswordRequired, 409, "Password required", "A collection or report with the access `protected` needs a password. Send the password in the same request, or set it in an earlier request."},
 	{CodeIdempotencyKeyInUse, 409, "Idempotency key in use", "The first request with this Idempotency-Key is still running, or it was interrupted less than 15 seconds ago; Retry-After tells how long to wait."},
 	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the current version: the item was changed after it was read, or it never had this ETag."},
 	{CodeBodyTooLarge, 413, "Body too large", "The body is larger than 2 MiB."},
@@ -119,7 +121,7 @@ func Codes() []CodeInfo { return append([]CodeInfo(nil), codes[:]...) }
 // FaultCode is the code of a fault in the member "errors" of an error response, and its meaning.
 type FaultCode struct{ Code, Meaning string }
 
-// faultCodes contains every code of a fault that is not the code of an error response. The sorting groups similar codes.
+// faultCodes contains the codes that only occur in the member "errors" of error responses. Similar codes are next to each other.
 var faultCodes = [...]FaultCode{
 	{faultRequired, "A required member, parameter or body is missing."},
 	{faultUnknownMember, "The operation does not have this member."},
@@ -216,6 +218,9 @@ func withFullStop(s string) string {
 	return s + "."
 }
 
+// toSentence returns s with a capital letter at its beginning and a full stop at its end. The first letter of s must be in ASCII.
+func toSentence(s string) string { return withFullStop(strings.ToUpper(s[:1]) + s[1:]) }
+
 // bodyFault returns a fault in the request body. valuePointer is the JSON pointer of the invalid value.
 func bodyFault(valuePointer, code, format string, args ...any) api.Fault {
 	return api.Fault{Location: api.FaultLocationBody, Pointer: &valuePointer, Code: code, Detail: fmt.Sprintf(format, args...)}
@@ -237,6 +242,15 @@ const internalDetail = "The server failed to answer. Quote the request id when y
 // unavailableRetryAfter is the value of the header Retry-After in responses with status 503.
 const unavailableRetryAfter = 5 * time.Second
 
+// limitCodes has the code of the error response for each kind of limit.
+var limitCodes = map[store.LimitKind]Code{
+	store.LimitCollections: CodeTooManyCollections,
+	store.LimitReports:     CodeTooManyReports,
+	store.LimitTokens:      CodeTooManyTokens,
+	store.LimitWebhooks:    CodeTooManyWebhooks,
+	store.LimitTotals:      CodeCollectionTooLarge,
+}
+
 // toError converts an error of a request into the error response. An error of an unknown type gets
 // the code "internal", and its text is only logged.
 func toError(err error) *Error {
@@ -244,14 +258,7 @@ func toError(err error) *Error {
 		known    *Error
 		failed   *linkFailure
 		missing  *store.NotFoundError
-		tooMany  *store.TooManyCollectionsError
-		members  *store.TooManyMembersError
-		videos   *store.TooManyVideosError
-		days     *store.TooManyDaysError
-		points   *store.TooManyPointsError
-		reports  *store.TooManyReportsError
-		tokens   *store.TooManyTokensError
-		webhooks *store.TooManyWebhooksError
+		limit    *store.LimitError
 		tooLarge *http.MaxBytesError
 		fromEcho *echo.HTTPError
 	)
@@ -263,26 +270,8 @@ func toError(err error) *Error {
 	case errors.As(err, &missing):
 		return &Error{Code: CodeNotFound, Cause: err,
 			Detail: fmt.Sprintf("Your organisation has no %s %s.", missing.Kind, strings.Join(missing.Names, ", "))}
-	case errors.As(err, &tooMany):
-		return &Error{Code: CodeTooManyCollections, Cause: err, Detail: fmt.Sprintf(
-			"Your organisation has %d collections, and this request makes %d more; at most %d are allowed.", tooMany.Have, tooMany.New, tooMany.Limit)}
-	case errors.As(err, &members):
-		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf("The collections have more than %d %s in total; the counts of at most %[1]d can be added up.", members.Limit, members.What)}
-	case errors.As(err, &videos):
-		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf("The collection has more than %d videos; the counts of at most %[1]d videos can be added up.", videos.Limit)}
-	case errors.As(err, &days):
-		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf(
-			"The collection has %d videos, and the period has %d days; for so many videos, the period can have at most %d days.", days.Videos, days.Days, days.Allowed)}
-	case errors.As(err, &points):
-		return &Error{Code: CodeCollectionTooLarge, Cause: err, Detail: fmt.Sprintf(
-			"The videos of the collection have more than %d stored points; a report can contain at most %[1]d points. Make one report for each of several smaller collections.", points.Limit)}
-	case errors.As(err, &reports):
-		return &Error{Code: CodeTooManyReports, Cause: err, Detail: fmt.Sprintf("Your organisation has %d reports, and at most %[1]d are allowed.", reports.Limit)}
-	case errors.As(err, &tokens):
-		return &Error{Code: CodeTooManyTokens, Cause: err, Detail: fmt.Sprintf("Your organisation has %d tokens, and at most %[1]d are allowed. "+
-			"Expired and revoked tokens also count. They are deleted 90 days after they expired or were revoked.", tokens.Limit)}
-	case errors.As(err, &webhooks):
-		return &Error{Code: CodeTooManyWebhooks, Cause: err, Detail: fmt.Sprintf("Your organisation has %d webhooks, and at most %[1]d are allowed.", webhooks.Limit)}
+	case errors.As(err, &limit):
+		return &Error{Code: limitCodes[limit.Kind], Cause: err, Detail: toSentence(limit.Text)}
 	case errors.Is(err, store.ErrWebhookDisabled):
 		return &Error{Code: CodeWebhookDisabled, Cause: err, Detail: "The webhook is disabled. Enable it with PATCH /webhooks/{webhook_id} first."}
 	case errors.As(err, &tooLarge):
@@ -334,7 +323,7 @@ func (s *Server) writeError(err error, c echo.Context) {
 	case errors.Is(err, echo.ErrNotFound):
 		err = unknownPathError(c)
 	case errors.Is(err, echo.ErrMethodNotAllowed):
-		err = problem(CodeMethodNotAllowed, "The path %s does not support the method %s; it supports %s.", instancePath(c), quoteText(r.Method), w.Header().Get(echo.HeaderAllow))
+		err = problem(CodeMethodNotAllowed, "The path %s does not support the method %s; it supports %s.", instancePath(c), words.Quote(r.Method), w.Header().Get(echo.HeaderAllow))
 	}
 	e := toError(err)
 	ctxErr := r.Context().Err()
@@ -395,8 +384,12 @@ func withoutNames(err error) error {
 const maxInstance = 10_000
 
 // instancePath returns the member "instance" of an error response: the path of the request. If the
-// path is longer than maxInstance, the result is the route, such as /videos/:ad_id.
+// path is longer than maxInstance, the result is the route, such as /videos/:ad_id. If an MCP tool call has faults, the result is mcpPath,
+// because an argument that the path needs can be missing.
 func instancePath(c echo.Context) string {
+	if call, ok := mcp.CallFrom(c.Request().Context()); ok && len(call.Faults) > 0 {
+		return mcpPath
+	}
 	if path := c.Request().URL.EscapedPath(); len(path) <= maxInstance {
 		return path
 	}

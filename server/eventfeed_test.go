@@ -90,7 +90,8 @@ func TestEvents_areReadWithACursor(t *testing.T) {
 	})
 }
 
-// A receiver keeps a copy of the videos. It gets the events in another order, and applies an event only if its position is higher.
+// TestEvents_positionsOrderACopyOfTheVideos sends events to a receiver in another order than that of the feed. The receiver keeps a copy of a video.
+// It applies an event to the copy only if the position of the event is higher than that of the last applied event.
 func TestEvents_positionsOrderACopyOfTheVideos(t *testing.T) {
 	t.Parallel()
 	runWebhookTest(t, func(t *testing.T, a *app) {
@@ -158,7 +159,7 @@ func TestEvents_reportVideosThatAreTrackedAgainWithTheirAccount(t *testing.T) {
 				a.Clock.Advance(pause)
 				c.trackAccount(map[string]any{"link": accountLink})
 				profile()
-				removed := map[string]bool{} // by the id of the video, after the events in the order of the feed
+				removed := map[string]bool{} // for each video id: the member "removed" of the last event in the feed
 				for _, e := range c.events("").Data {
 					if v := e.Data.Video; v != nil {
 						removed[v.AdID.String()] = v.Removed

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -15,12 +14,12 @@ import (
 // ListEvents answers GET /events with the organisation's events.
 func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) (api.ListEventsResponseObject, error) {
 	p := r.Params
-	p.Types = slices.Compact(slices.Sorted(slices.Values(p.Types))) // a cursor also belongs to the same types in another order
-	page, err := s.readPage(ctx, pageParams{limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, store.Order{Column: "position"}, nil, p.Types)
+	p.Types = slices.Compact(slices.Sorted(slices.Values(p.Types))) // sorted, so that a cursor is also valid for the same types in another order
+	page, err := s.readPage(ctx, pageParams{limit: p.Limit, cursor: p.Cursor}, store.Order{Column: "position"}, nil, p.Types)
 	if err != nil {
 		return nil, err
 	}
-	missing, newest, err := CallerFrom(ctx).Org.OpenFeed(ctx)
+	missing, newest, err := callerFrom(ctx).Org.OpenFeed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -31,13 +30,13 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 	for _, t := range p.Types {
 		query.Types = append(query.Types, store.EventType(t))
 	}
-	return answerList(ctx, s, listRequest[store.Event]{page: page, tag: []any{p}, encode: newRowEncoder(toAPIEvent), allRows: true,
+	return answerList(ctx, s, listRequest[store.Event]{page: page, encode: newRowEncoder(toAPIEvent), allRows: true,
 		find: func(o *store.Org, w store.Window, _ func(*store.Event) error) (*store.List[store.Event], error) {
 			query.Window = w
 			return o.ListEvents(ctx, query)
 		},
 		otherMembers: func(found *store.List[store.Event], _ paginationValues) (any, error) {
-			return s.eventPagination(page, found, missing, newest)
+			return s.paginateEvents(page, found, missing, newest)
 		}})
 }
 
@@ -59,9 +58,9 @@ type eventPagination struct {
 	NextCursor string `json:"next_cursor"`
 }
 
-// eventPagination returns has_more and next_cursor for a page of events. missing and newest are the results of OpenFeed, which must be called
+// paginateEvents returns has_more and next_cursor for a page of events. missing and newest are the results of OpenFeed, which must be called
 // before the page is read.
-func (s *Server) eventPagination(page pageRequest, events *store.List[store.Event], missing, newest int64) (eventPagination, error) {
+func (s *Server) paginateEvents(page pageRequest, events *store.List[store.Event], missing, newest int64) (eventPagination, error) {
 	after := store.EventPosition(missing, uuid.Nil)
 	if page.after != nil {
 		after = *page.after
@@ -71,7 +70,7 @@ func (s *Server) eventPagination(page pageRequest, events *store.List[store.Even
 		after = store.EventPosition(last.Position, last.ID)
 	}
 	more := events.Next() != nil
-	// The newest event can have a type that was not requested. If the cursor stayed before it, it would expire with that event.
+	// The newest event can have a type that was not requested. If the cursor stayed before this event, the cursor would expire together with the event.
 	if position, err := strconv.ParseInt(after.Value, 10, 64); err == nil && !more && position < newest {
 		after = store.EventPosition(newest, uuid.Max)
 	}

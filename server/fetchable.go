@@ -34,8 +34,9 @@ func (r *fetchableResult) isFresh(now time.Time) bool {
 	return r != nil && !now.Before(r.at) && now.Before(r.at.Add(fetchableCacheTime))
 }
 
-// readFetchable returns which videos and accounts the running collectors can fetch. The result can be as old as fetchableCacheTime. While another request
-// reads the database, and if the database does not answer, it returns the last query result.
+// readFetchable returns which videos and accounts the running collectors can fetch. It reads the database if the last query result is older than
+// fetchableCacheTime. If another request is reading the database, or if the read fails, readFetchable returns the last query result, even if it is older.
+// Without an earlier result, readFetchable waits for the other request, and returns the error of a failed read.
 func (r *fetchableReader) readFetchable(ctx context.Context) (queue.Fetchable, error) {
 	last := r.last.Load()
 	if last.isFresh(r.now()) {
@@ -60,8 +61,8 @@ func (r *fetchableReader) readFetchable(ctx context.Context) (queue.Fetchable, e
 	return fetchable, err
 }
 
-// checkFetchable returns a warning if the running collectors cannot fetch the video or account of a link. If no
-// other link to it would help, it also returns a reason. If no collector is running, both results are "".
+// checkFetchable returns a warning if the running collectors cannot fetch the video or account of a link. If they
+// could not fetch it by another form of link either, checkFetchable also returns the reason. If no running collector has a source, both results are "".
 func checkFetchable(fetchable queue.Fetchable, l link.Link) (reason, warning string) {
 	byHandle := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind), ByHandle: true}
 	byID := queue.Form{Platform: l.Platform, Kind: queue.Kind(l.Kind)}
@@ -90,8 +91,8 @@ func checkFetchable(fetchable queue.Fetchable, l link.Link) (reason, warning str
 	return "", fmt.Sprintf("On %s, the configured sources need the id of the %s: track a link that contains the id.", platform, l.Kind)
 }
 
-// unsupportedReasons returns a function that explains why the running collectors can never fetch the video or account of a link. The function
-// returns "" if they can fetch it, or if no collector is running.
+// unsupportedReasons returns a function that explains why the running collectors cannot fetch the video or account of a link by any form of link.
+// The function returns "" if they can fetch it by one of the forms, or if no running collector has a source.
 func unsupportedReasons(fetchable queue.Fetchable) func(link.Link) string {
 	return func(l link.Link) string {
 		reason, _ := checkFetchable(fetchable, l)

@@ -70,7 +70,8 @@ func TestFetchStatus_filtersListsAndChangesETags(t *testing.T) {
 	})
 }
 
-// A stopped video or account that was fetched recently is not fetched now if it is tracked again, and its earlier numbers are shown.
+// TestTrackAgain_saysThatARecentlyFetchedItemWaitsAndHasOlderNumbers stops a video and an account and tracks them again. If their last fetch was
+// recent, the video and the account are not fetched at once, and the API shows their earlier numbers.
 func TestTrackAgain_saysThatARecentlyFetchedItemWaitsAndHasOlderNumbers(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

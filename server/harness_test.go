@@ -32,8 +32,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestMain runs the tests. If no tests were selected, it also requires that a test received each response
-// in openapi.yaml, and that no goroutine is left.
+// TestMain runs the tests. If the tests pass and the command line does not select some of them, TestMain also
+// requires that a test received each response in openapi.yaml, and that no goroutine is left.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	for _, mediaType := range []string{"text/csv", "application/x-ndjson", xlsx} {
@@ -54,8 +54,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// selectsTests returns true if the command line selects some tests of this package. It ignores the flag -skip,
-// because `make test-all` skips only tests without which every kind of response is still received.
+// selectsTests returns true if the command line selects some tests of this package. It ignores the flag -skip:
+// the tests that `make test-all` skips are not needed to receive each response in openapi.yaml.
 func selectsTests() bool {
 	for _, name := range []string{"test.run", "test.list", "test.fuzz"} {
 		if flag.Lookup(name).Value.String() != "" {
@@ -141,7 +141,7 @@ func (a *app) breakDatabase(err error) {
 	a.databaseError.Store(&err)
 }
 
-// eachDatabase calls runTest two times: with a new server on SQLite, and with a new server on PostgreSQL.
+// eachDatabase calls runTest in one subtest for each engine that storetest.StoreEngines returns, with a new server and a new database.
 func eachDatabase(t *testing.T, runTest func(t *testing.T, a *app)) {
 	t.Helper()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) { runTest(t, newApp(t, db)) })

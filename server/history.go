@@ -16,7 +16,7 @@ const defaultHistoryDays = 30
 
 // GetVideoHistory answers GET /videos/{ad_id}/history with the daily counts of a video. Its requirements are in section 4.2 of docs/coverage.md.
 func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryRequestObject) (api.GetVideoHistoryResponseObject, error) {
-	caller := CallerFrom(ctx)
+	caller := callerFrom(ctx)
 	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 	if err != nil {
 		return nil, err
 	}
-	org, err := s.orgAtVersionOfFirstQuery(ctx, ref, from, to, r.Params.Include)
+	org, err := s.orgAtVersionOfFirstQuery(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (s *Server) GetVideoHistory(ctx context.Context, r api.GetVideoHistoryReque
 
 // GetAccountHistory answers GET /accounts/{account_id}/history with the daily counts of an account.
 func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryRequestObject) (api.GetAccountHistoryResponseObject, error) {
-	caller := CallerFrom(ctx)
+	caller := callerFrom(ctx)
 	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	if err != nil {
 		return nil, err
 	}
-	org, err := s.orgAtVersion(ctx, ref, from, to, r.Params.Include)
+	org, err := s.orgAtVersion(ctx, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -10,12 +9,9 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-const (
-	// maxExportVideos is the maximum number of videos on one page of an export. The page contains all exported points of these videos.
-	maxExportVideos int32 = 200
-	// shortestFetch is the shortest time limit that ExportHistory assumes for a fetch of videos, even if no collector is running.
-	shortestFetch = time.Minute
-)
+// shortestFetch is the minimum for the assumed duration of a fetch of videos. An export ends at least shortestFetch before now, even if no
+// collector is running.
+const shortestFetch = time.Minute
 
 // ExportHistory answers GET /history/export with the stored history points of all videos. A point has the counts of one day.
 func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestObject) (api.ExportHistoryResponseObject, error) {
@@ -24,7 +20,7 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.readPage(ctx, pageParams{limit: cmp.Or(p.Limit, new(maxExportVideos)), cursor: p.Cursor, paginated: true}, store.Order{Column: "latest_updated_at"}, nil, since)
+	page, err := s.readPage(ctx, pageParams{limit: p.Limit, cursor: p.Cursor}, store.Order{Column: "latest_updated_at"}, nil, since)
 	if err != nil {
 		return nil, err
 	}
@@ -37,12 +33,12 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 		}
 		page.until = store.InstantOf(oldest.Time().Truncate(time.Minute)) // a whole minute, so that the ETag stays the same for a minute
 	}
-	query := store.PointsQuery{Until: page.until, From: s.oldestDay(CallerFrom(ctx))}
+	query := store.PointsQuery{Until: page.until, From: s.oldestDay(callerFrom(ctx))}
 	if since != nil {
 		query.Since = *since
 	}
 	until := toAPITime(query.Until)
-	list, err := answerList(ctx, s, listRequest[store.VideoPoints]{page: page, tag: []any{p, query.Until}, encode: appendVideoPoints,
+	list, err := answerList(ctx, s, listRequest[store.VideoPoints]{page: page, notInURL: []any{query.Until}, encode: appendVideoPoints,
 		find: func(o *store.Org, w store.Window, _ func(*store.VideoPoints) error) (*store.List[store.VideoPoints], error) {
 			query.Window = w
 			return o.ListPoints(ctx, query)

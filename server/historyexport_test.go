@@ -141,7 +141,8 @@ func TestHistoryExport_losesNoPointsOfVideosThatAreFetchedDuringTheExport(t *tes
 	})
 }
 
-// A point has the time at which its fetch began. It is stored after the fetch, which can last ten minutes.
+// TestHistoryExport_waitsForTheLongestFetchOfTheRunningCollectors requires that an export leaves out the newest points. A point has the time at which
+// its fetch began, but it is stored only after the fetch. In this test, a fetch can last ten minutes.
 //
 // Requirements in docs/coverage.md: 14.3-03
 func TestHistoryExport_waitsForTheLongestFetchOfTheRunningCollectors(t *testing.T) {
@@ -168,8 +169,8 @@ func TestHistoryExport_waitsForTheLongestFetchOfTheRunningCollectors(t *testing.
 	})
 }
 
-// A fetch begins, and the heartbeats of its collector are then missing or come from another clock. The answer to the fetch is stored after an export.
-// The next export must have its point.
+// TestHistoryExport_losesNoPointsIfHeartbeatsAreMissing stores the point of a fetch after an export that took place during the fetch. The heartbeats of the
+// collector are missing, or its clock is wrong. The next export must contain the point.
 //
 // Requirements in docs/coverage.md: 14.3-03
 func TestHistoryExport_losesNoPointsIfHeartbeatsAreMissing(t *testing.T) {

@@ -23,7 +23,7 @@ func (r videoHistoryResponse) VisitGetVideoHistoryResponse(w http.ResponseWriter
 		}
 		out = appendVideoHistoryPoint(out, &r.points[i], r.view, r.quality)
 	}
-	return writeJSON(w, append(out, ']'))
+	return writeJSON(w, http.StatusOK, append(out, ']'))
 }
 
 // appendVideoHistoryPoint appends the JSON of the counts of a video on one day. If view is

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -44,11 +45,11 @@ func (s *Server) idempotency(c echo.Context, op *operation, next echo.HandlerFun
 		return next(c)
 	}
 	next = s.handleErrors(next)
-	request, err := requestHash(c)
+	state := stateFrom(r.Context())
+	request, err := requestHash(state)
 	if err != nil {
 		return err
 	}
-	state := stateFrom(r.Context())
 	org := state.Org
 	known, err := org.ReserveKey(r.Context(), op.id, key, request)
 	if err != nil {
@@ -59,12 +60,12 @@ func (s *Server) idempotency(c echo.Context, op *operation, next echo.HandlerFun
 		return sendStoredResponse(c, known.Response)
 	case store.KeyRunning:
 		e := problem(CodeIdempotencyKeyInUse, "The first request with the Idempotency-Key %s is still running, or it was interrupted. "+
-			"Send the request again in %s.", quoteText(key), inSeconds(known.RetryAfter))
+			"Send the request again in %s.", words.Quote(key), inSeconds(known.RetryAfter))
 		e.RetryAfter = known.RetryAfter
 		return e
 	case store.KeyMismatch:
 		return problem(CodeIdempotencyKeyReused, "The Idempotency-Key %s was sent within the last 24 hours with another body or path. "+
-			"Use a new key for a new request.", quoteText(key))
+			"Use a new key for a new request.", words.Quote(key))
 	case store.KeyStoreFull:
 		e := problem(CodeIdempotencyStoreFull, "The Idempotency-Keys and responses of your organisation within the last 24 hours use all of the %d MiB reserved for them. "+
 			"Try again in %s, or send the request without an Idempotency-Key.", store.IdempotencyLimit>>20, inSeconds(known.RetryAfter))
@@ -168,11 +169,11 @@ func (s *Server) storeResponseForKey(c echo.Context, org *store.Org, operation, 
 
 // requestHash returns a hash of a request's path and body. White space and the order of members in
 // the body do not change the hash.
-func requestHash(c echo.Context) ([]byte, error) {
+func requestHash(state *requestState) ([]byte, error) {
 	sum := sha256.New()
-	_, _ = io.WriteString(sum, c.Request().URL.EscapedPath()+"\n")
-	if body := c.Get(bodyValue); body != nil {
-		if err := json.NewEncoder(sum).Encode(body); err != nil {
+	_, _ = io.WriteString(sum, state.echo.Request().URL.EscapedPath()+"\n")
+	if state.decodedBody != nil {
+		if err := json.NewEncoder(sum).Encode(state.decodedBody); err != nil {
 			return nil, err
 		}
 	}

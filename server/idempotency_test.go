@@ -106,7 +106,7 @@ func TestIdempotency_secondRequestWithTheSameKeyGetsTheFirstResponse(t *testing.
 			a.Exec(t, "UPDATE idempotency_keys SET status = NULL, started_at = ? WHERE key = ?", store.InstantOf(a.Clock.Now()), key)
 			running := send(request[1], key)
 			running.requireProblem(http.StatusConflict, server.CodeIdempotencyKeyInUse)
-			require.Equal(t, "15", running.Header.Get("Retry-After"), id)
+			require.Equal(t, "1", running.Header.Get("Retry-After"), id)
 
 			// Another organisation can use the same Idempotency-Key for another request.
 			if id == "createCollection" {
@@ -179,8 +179,8 @@ func TestIdempotency_retryAfterACrashReturnsTheSameCollectionID(t *testing.T) {
 	})
 }
 
-// After each request, the test changes the database as if the server had crashed after the change and before it stored the response. The repetition runs
-// the operation again. It must find what the first request has left, and create nothing a second time.
+// TestIdempotency_repetitionAfterACrashHasNoSecondEffect deletes the stored response of each request, as if the server had crashed before it stored
+// the response. If the request is then repeated, the server runs the operation again. The operation must create nothing a second time.
 func TestIdempotency_repetitionAfterACrashHasNoSecondEffect(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
@@ -214,7 +214,7 @@ func TestIdempotency_repetitionAfterACrashHasNoSecondEffect(t *testing.T) {
 	})
 }
 
-// rowCounts returns the number of rows of each table to which requests can add rows, and the numbers of stopped videos and accounts.
+// rowCounts returns the numbers of rows of tables to which requests add rows, and the numbers of stopped videos and accounts.
 func (a *app) rowCounts(t *testing.T) map[string]int {
 	t.Helper()
 	counts := map[string]int{}

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"bytes"
-	"io"
 	"sync"
 
 	"github.com/google/uuid"
@@ -11,15 +9,16 @@ import (
 
 // maxRequestsPerOrganisation limits how many requests of one organisation this server works on at the same time. Requests of its share pages have
 // their own limit, maxShareRequestsPerOrganisation. One organisation cannot use all connections to the database, because the pool for reads has more
-// connections than both limits together. By default, it has at least 16 on SQLite and 8 on PostgreSQL.
+// connections than both limits together. By default, the pool has at least 16 connections on SQLite and 8 on PostgreSQL.
 const maxRequestsPerOrganisation = 4
 
 // maxShareRequestsPerOrganisation limits how many requests of the share pages of one organisation this server works on at the same time. Share pages
 // have their own limit, so that their visitors cannot delay the programs of the organisation.
 const maxShareRequestsPerOrganisation = 2
 
-// openRequestsFactor is how many open requests an organisation can have for each request on which this server works. An open request can also be one
-// whose body still arrives, or whose response is still being sent. The limit of open requests limits the memory for their bodies and responses.
+// openRequestsFactor is the limit of an organisation's open requests, as a multiple of the limit of requests on which this server works. An open request
+// can also be one whose body still arrives, or whose response is still being sent. The limit of open requests limits the memory for their bodies and
+// responses.
 const openRequestsFactor = 3
 
 // requestLimits limits the concurrent requests of each organisation.
@@ -33,27 +32,25 @@ func newRequestLimits(maxPerOrganisation int) requestLimits {
 }
 
 // limitInFlight is a middleware that limits the concurrent requests of an organisation. If the organisation has reached a limit, further requests
-// of the organisation wait. A caller who sends a body or reads a response slowly delays no other requests, unless there are many such callers.
+// of the organisation wait. A caller who slowly sends a body or slowly reads a response delays no other requests, unless there are many such callers.
 func (s *Server) limitInFlight(c echo.Context, op *operation, next echo.HandlerFunc) error {
 	ctx := c.Request().Context()
-	caller := CallerFrom(ctx)
+	state := stateFrom(ctx)
 	limits := s.inFlight
-	if caller.Token.ID == uuid.Nil { // only requests of share pages have no token
+	if state.Token.ID == uuid.Nil { // only requests of share pages have no token
 		limits = s.inFlightShares
 	}
-	end, err := limits.open.acquire(ctx, caller.Organisation.ID)
+	end, err := limits.open.acquire(ctx, state.Organisation.ID)
 	if err != nil {
 		return err
 	}
 	defer end()
 	if op.hasBody {
-		body, err := readAll(c.Request().Body)
-		if err != nil {
+		if state.body, err = readAll(c.Request().Body); err != nil {
 			return err
 		}
-		c.Request().Body = io.NopCloser(bytes.NewReader(body))
 	}
-	release, err := limits.work.acquire(ctx, caller.Organisation.ID)
+	release, err := limits.work.acquire(ctx, state.Organisation.ID)
 	if err != nil {
 		return err
 	}

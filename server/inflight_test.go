@@ -20,7 +20,7 @@ import (
 )
 
 // blockingResolver is a resolver of short links. Each call of Resolve waits until the channel
-// "release" is closed. A fifth concurrent call panics.
+// "release" is closed or the context of the call ends. A fifth concurrent call panics.
 type blockingResolver struct {
 	running atomic.Int64
 	started chan struct{} // receives a value when a call of Resolve starts
@@ -129,7 +129,8 @@ func TestInFlight_oneOrganisationCannotUseAllConnectionsForReads(t *testing.T) {
 	})
 }
 
-// A page that reads from the store without the API must take a slot. A page must not hold a slot while its API requests wait for slots.
+// TestInFlight_pagesTakeOneSlotAtATimeForTheirReads requires that a page takes a slot when it reads from the store without the API. The page must not
+// hold this slot while its API requests wait for slots.
 func TestInFlight_pagesTakeOneSlotAtATimeForTheirReads(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

@@ -229,7 +229,8 @@ func (c *caller) requestCursor(op *contractOperation, items inventory) string {
 var nextCursor = regexp.MustCompile(`"next_cursor":"([^"]+)"`)
 
 // unknownItems returns a copy of items whose texts are changed, so that they identify no item. It replaces
-// numbers from oldFirst on by numbers from newFirst on. Both must have four digits, the last one equal.
+// the number oldFirst by newFirst, oldFirst+1 by newFirst+1, and so on. oldFirst and newFirst must have four
+// digits, and their last digits must be equal.
 func (items inventory) unknownItems(oldFirst, newFirst int) inventory {
 	var ids []string
 	for _, m := range []textKind{videoID, accountID, collectionID, reportID, tokenID, webhookID, deliveryID, organisationID} {

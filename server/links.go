@@ -80,8 +80,8 @@ func withArticle(kind link.Kind) string {
 	return "a video"
 }
 
-// explainReference returns sentences for a caller who sent the refused link to an operation that takes an id or a link. They say why the text is
-// not a link of requiredKind and, unless it is a link of a video or account, that an id can be sent.
+// explainReference returns sentences for a caller who sent the refused link to an operation that takes an id or a link. The sentences say why the text
+// is not a link of requiredKind. If the text is the link of neither a video nor an account, the sentences also say that an id can be sent.
 func (f *linkFailure) explainReference(requiredKind link.Kind) string {
 	if f.Code == failedWrongKind || f.isDeadLink() {
 		return f.Detail
@@ -89,7 +89,7 @@ func (f *linkFailure) explainReference(requiredKind link.Kind) string {
 	return fmt.Sprintf("Send the id, which is a UUID, or the link of %s. %s", withArticle(requiredKind), f.Detail)
 }
 
-// parseReference is like parseIDOrLink, but if the link is refused, the error has the code not_found and says why.
+// parseReference is like parseIDOrLink, except for a link that is refused permanently. The error then has the code not_found and says why.
 func (s *Server) parseReference(ctx context.Context, requiredKind link.Kind, idOrLink string) (store.Ref, error) {
 	ref, err := s.parseIDOrLink(ctx, requiredKind, idOrLink)
 	if f := permanentFailure(err); f != nil {
@@ -164,8 +164,10 @@ func toLinkFailure(err error) *linkFailure {
 	return &linkFailure{Code: string(link.InvalidURL), Detail: "This is not a link."}
 }
 
-// resolveShortLinks returns the target of each short link: a video or an account. The keys are the canonical forms of the short links. A short link
-// whose target is not in the database is resolved over the network, and its target is stored. It fails if this takes longer than resolveTimeout.
+// resolveShortLinks returns the target of each short link, or why the target could not be found. The target is the video or account to which the short
+// link leads. The keys of the map are the canonical forms of the short links. If the database does not have the target of a short link,
+// resolveShortLinks resolves the short link over the network and stores the target. A short link that is not resolved within resolveTimeout gets a
+// failure. The error is not nil only if the targets cannot be read from the database or ctx has ended.
 func (s *Server) resolveShortLinks(ctx context.Context, shorts []link.Link) (map[string]parsedLink, error) {
 	if len(shorts) == 0 {
 		return nil, nil //nolint:nilnil // a nil map is a valid empty map
@@ -220,10 +222,10 @@ const (
 	maxResolves                = 64 // limit for the short links of all organisations together
 )
 
-// resolveShortLink resolves one short link over the network. If a limit for concurrent short links is reached, it first waits. If ctx ends meanwhile, the
-// resolver fails or it panics, this short link fails and the request continues.
+// resolveShortLink resolves one short link over the network. While a limit for concurrent short links is reached, it waits. If ctx ends, or if the
+// resolver fails or panics, the result is a failure for this short link, and the request continues with its other links.
 func (s *Server) resolveShortLink(ctx context.Context, short link.Link) (r parsedLink) {
-	release, err := s.resolves.acquire(ctx, CallerFrom(ctx).Organisation.ID)
+	release, err := s.resolves.acquire(ctx, callerFrom(ctx).Organisation.ID)
 	if err != nil {
 		return parsedLink{failure: &linkFailure{Code: shortlink.CodeLinkUnresolved, Retryable: true, cause: err,
 			Detail: fmt.Sprintf("Too many short links are being resolved. This short link had to wait for more than %s; try again later.", resolveTimeout)}}

@@ -29,11 +29,11 @@ const (
 // listRequest is a request for a list, after its parameters were checked. The type parameter R is the database type of a row.
 type listRequest[R any] struct {
 	page pageRequest
-	// tag contains the values from which the ETag is computed: the parameters of the request, and the targets of its short links.
-	tag []any
+	// notInURL contains the values for the ETag that are not in the URL: the target of a short link, or the end of an export.
+	notInURL []any
 	// versionInFirstQuery is true if the first query of find also reads the version for the ETag. Otherwise, answerList reads the version before it
-	// calls find. Only GET /videos sets it. The other lists read other data first, never read the version, or must know the number of rows before
-	// they collect them in memory.
+	// calls find. Only GET /videos sets it. In the other lists, find reads other data first, never reads the version, or must know the number of
+	// rows before it collects the rows in memory.
 	versionInFirstQuery bool
 	// find reads the rows of one page. It returns the rows, or it passes each row to the function each and returns no rows.
 	find func(o *store.Org, w store.Window, each func(*R) error) (*store.List[R], error)
@@ -51,12 +51,12 @@ type listRequest[R any] struct {
 // answerList returns the response to a request for a list. It sets the ETag, queries the rows,
 // limits the size of the page and adds the pagination.
 func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listResponse, error) {
-	view := CallerFrom(ctx).View
+	view := callerFrom(ctx).View
 	orgAtVersion := s.orgAtVersion
 	if l.versionInFirstQuery {
 		orgAtVersion = s.orgAtVersionOfFirstQuery
 	}
-	org, err := orgAtVersion(ctx, l.tag...)
+	org, err := orgAtVersion(ctx, l.notInURL...)
 	if err != nil {
 		return listResponse{}, err
 	}

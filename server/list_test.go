@@ -117,8 +117,8 @@ func TestListVideos_usesLittleMemoryForManyLabels(t *testing.T) {
 	require.False(t, page.Pagination.HasMore)
 }
 
-// addHashtagToAllCollections changes the captions of all videos of the organisation to a hashtag that is a member of all its collections.
-// Each video then has a list of labels of its own.
+// addHashtagToAllCollections gives the same hashtag to all videos and to all collections of the organisation. It replaces the captions of the
+// videos. The labels of a video then depend on the video, and not only on its account.
 func addHashtagToAllCollections(t *testing.T, c *caller) {
 	t.Helper()
 	c.app.Exec(t, "UPDATE videos SET title = '#spring', title_folded = '#spring' WHERE organisation_id = ?", c.org.ID)
@@ -133,7 +133,7 @@ func TestListVideos_usesLittleMemoryIfEachVideoHasItsOwnLabels(t *testing.T) {
 	createVideosWithManyLabels(t, c, 3000, 1000)
 	addHashtagToAllCollections(t, c)
 	collection := rowsIn(t, c.send(http.MethodGet, "/collections?limit=1", nil).requireStatus(http.StatusOK))[0].id()
-	// The labels are not in memory for the first list. A list of a collection always keeps the rows of the page.
+	// For the first list, the labels are not in memory yet. For the list of a collection, the server always keeps the rows of the page in memory.
 	for _, target := range []string{"/videos?limit=5000", "/collections/" + collection.String() + "/videos?limit=5000"} {
 		measured := c.measureGet(target, false)
 		require.Greater(t, measured.size, 30<<20)

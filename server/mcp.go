@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/server/mcp"
 )
 
@@ -31,7 +32,7 @@ const (
 // counts towards the rate limit of its operation.
 func (s *Server) serveMCP(trusted []netip.Prefix) echo.HandlerFunc {
 	handler := mcp.New(mcp.Options{Tools: s.contract.tools, Version: s.contract.version, Do: s.serveTool, Logger: s.logger, Sandbox: s.dataKind.read,
-		AnyHost: len(trusted) > 0}) // if a proxy on this machine is trusted, loopback requests can have a public Host header
+		AnyHost: len(trusted) > 0}) // a trusted proxy can be on this machine, so loopback requests can then have a public Host header
 	return func(c echo.Context) error {
 		id, err := s.identify(c)
 		if err != nil {
@@ -62,15 +63,15 @@ type argumentFaultsKey struct{}
 // checkMCPMessage checks the JSON of an MCP message, the body of r, as strictly as a JSON body of the API. It returns the request to pass to the
 // MCP handler.
 //
-// If only single arguments of a tool call are wrong, their faults are kept in the request's context. toolArgumentFaults
-// adds them to the result of the call, so that the model can correct the call.
+// If all faults are duplicate members or invalid strings in the arguments of a tool call, checkMCPMessage returns no error and keeps the faults in the
+// request's context. toolArgumentFaults reads them later, so that the result of the call contains them and the model can correct the call.
 func checkMCPMessage(r *http.Request, message []byte) (*http.Request, error) {
 	faults, err := checkJSON(r.Context(), message, openapi3.NewSchema())
 	if err != nil || len(faults) == 0 {
 		return r, err
 	}
 	isInArguments := func(f api.Fault) bool {
-		// All other faults end the check, so that the rest of the message is unchecked.
+		// After a fault with another code, checkJSON may have stopped. The rest of the message is then unchecked, so the message must be refused.
 		return strings.HasPrefix(*f.Pointer, argumentsPointer+"/") && (f.Code == faultDuplicateMember || f.Code == faultEncoding)
 	}
 	inMessage := slices.DeleteFunc(slices.Clone(faults), isInArguments)
@@ -119,14 +120,14 @@ func mcpProblem(refusal *mcp.Refusal, r *http.Request) *Error {
 	case http.StatusBadRequest:
 		if strings.HasPrefix(errorText, acceptRefusal) {
 			return problem(CodeNotAcceptable, "Accept is %s, but a client of the Model Context Protocol must accept application/json and text/event-stream.",
-				quoteText(strings.Join(r.Header.Values("Accept"), ", ")))
+				words.Quote(strings.Join(r.Header.Values("Accept"), ", ")))
 		}
-		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", withFullStop(truncateText(errorText)))
+		return problem(CodeInvalidRequest, "This is not a request of the Model Context Protocol: %s", withFullStop(words.Truncate(errorText, maxPlace)))
 	case http.StatusForbidden:
 		return problem(CodeHostNotAllowed, "The request came over a loopback address, but names the host %s. "+
-			"If a proxy on this machine sent the request, add the network of the proxy to the trusted proxies.", quoteText(r.Host))
+			"If a proxy on this machine sent the request, add the network of the proxy to the trusted proxies.", words.Quote(r.Host))
 	case http.StatusUnsupportedMediaType:
-		return problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", quoteText(r.Header.Get(echo.HeaderContentType)))
+		return problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", words.Quote(r.Header.Get(echo.HeaderContentType)))
 	}
 	return &Error{Code: CodeInternal, Detail: internalDetail}
 }
@@ -146,7 +147,7 @@ func toolArgumentFaults(r *http.Request) []api.Fault {
 	for _, f := range call.Faults {
 		pointer := ""
 		if f.Argument != "" {
-			pointer = truncateText("/" + escapePointer(f.Argument))
+			pointer = words.Truncate("/"+escapePointer(f.Argument), maxPlace)
 		}
 		found.addFault(bodyFault(pointer, f.Code, "%s", f.Detail))
 	}
@@ -159,6 +160,6 @@ func toolArgumentFaults(r *http.Request) []api.Fault {
 		values[name] = value
 	}
 	// A query or a header is text, in which the number 1 and the string "1" are equal. So the types are checked here.
-	found.addError(call.Schema.VisitJSON(values, append([]openapi3.SchemaValidationOption{openapi3.MultiErrors(), openapi3.VisitAsRequest()}, stringFormats...)...), nil)
+	found.checkValue(values, call.Schema)
 	return found.faults
 }

@@ -245,7 +245,7 @@ func (w mcpItems) toolCalls() []call {
 	}
 }
 
-// The first readOnlyCallCount calls of mcpItems.toolCalls change no video, account or collection.
+// The first readOnlyCallCount calls of mcpItems.toolCalls change no video, account or collection. The last of these calls creates a report.
 const readOnlyCallCount = 17
 
 // call is an operation with its arguments. It can be sent as a REST request or as a call of an MCP tool.

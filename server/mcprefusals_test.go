@@ -73,6 +73,7 @@ func TestMCP_refusesInvalidArguments(t *testing.T) {
 			require.Equal(t, test.place, place, "%v", p)
 			require.Equal(t, test.code, first["code"], "%v", p)
 			require.Contains(t, first["detail"], test.detail)
+			require.NotContains(t, p["instance"], "%7B", "the instance must not be a path that was never requested")
 		})
 	}
 }
@@ -110,7 +111,7 @@ func TestMCP_pathArgumentCannotSelectAnotherOperation(t *testing.T) {
 		var p struct{ Instance, Code string }
 		require.NoError(t, json.Unmarshal([]byte(textBlocks(t, result)[0]), &p))
 		require.Equal(t, place, p.Instance)
-		require.Contains(t, []string{"not_found", "invalid_url", "unsupported_platform"}, p.Code, argument)
+		require.Contains(t, []string{"not_found", "invalid_url", "unsupported_platform", "method_not_allowed"}, p.Code, argument)
 	}
 }
 

@@ -139,6 +139,34 @@ func TestMCP_answersARefusedCallWithAJSONRPCErrorAndItsID(t *testing.T) {
 	require.Contains(t, p.Detail, "nope", "a notification has no id, so the response is not a JSON-RPC error")
 }
 
+func TestMCP_namesParamsOfAWrongTypeWithoutInternals(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	token := "Bearer " + a.newCaller(t, store.TierPremium).token
+	for call, want := range map[string]string{
+		`"method":"tools/call","params":{"name":5}`:                                           "params.name has a value of the type number where the type string is required",
+		`"method":"tools/call","params":5`:                                                    "params has a value of the type number where the type object is required",
+		`"method":"tools/call","params":{"name":"get_video","_meta":"x"}`:                     "params._meta has a value of the type string where the type object is required",
+		`"method":"tools/call","params":{"name":"get_video","inputResponses":{"a":{}}}`:       "the params do not have the form that tools/call requires",
+		`"method":"prompts/get","params":{"name":"weekly_report","arguments":{"end_date":5}}`: "params.arguments has a value of the type number where the type string is required",
+		`"method":"tools/list","params":{"cursor":[]}`:                                        "params.cursor has a value of the type array where the type string is required",
+		`"method":"initialize","params":{"clientInfo":{"name":{}}}`:                           "params.clientInfo.name has a value of the type object where the type string is required",
+		`"method":"initialize","params":{"capabilities":{"roots":{"listChanged":1}}}`:         "params.capabilities.roots.listChanged has a value of the type number where the type boolean is required",
+		`"method":"logging/setLevel","params":{"level":5}`:                                    "params.level has a value of the type number where the type string is required",
+		`"method":"completion/complete","params":{"argument":[],"ref":{"type":"ref/prompt"}}`: "params.argument has a value of the type array where the type object is required",
+	} {
+		got := a.postMCP(t, `{"jsonrpc":"2.0","id":1,`+call+`}`, "Authorization", token).requireStatus(http.StatusOK)
+		require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`+want+`"}}`, string(got.body), call)
+	}
+	for _, method := range []string{"initialize", "ping", "server/discover", "tools/list", "tools/call", "prompts/list", "prompts/get", "completion/complete",
+		"logging/setLevel", "resources/list", "resources/templates/list", "resources/read", "resources/subscribe", "resources/unsubscribe", "subscriptions/listen"} {
+		for _, params := range []string{"[]", `"x"`, `{"_meta":5}`, `{"name":5,"uri":5,"level":5,"cursor":5,"ref":5,"capabilities":5,"notifications":5}`} {
+			// The client of the tests fails if the response contains internals.
+			a.postMCP(t, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`, "Authorization", token)
+		}
+	}
+}
+
 func TestMCP_endsAStreamOfNotificationsImmediately(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -124,7 +124,7 @@ func TestListCollectionAccounts_sortsAndPaginatesAccounts(t *testing.T) {
 		require.Nil(t, page.Data[1].LatestFollowersCount, "a count that was never fetched must be null, not 0")
 
 		t.Run("the list omits stopped accounts by default, and contains them with include_removed=true", func(t *testing.T) {
-			_, err := a.Org(c.org.ID).StopAccounts(t.Context(), []store.Ref{{ID: accounts["bert"]}}, true)
+			_, err := a.Org(c.org.ID).StopAccounts(t.Context(), []uuid.UUID{accounts["bert"]})
 			require.NoError(t, err)
 			require.Equal(t, "dora,anna,carl", c.accountNames(id, ""))
 			require.Equal(t, "dora,bert,anna,carl", c.accountNames(id, "include_removed=true"))

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -20,12 +19,12 @@ func (s *Server) ListCollectionVideos(ctx context.Context, r api.ListCollectionV
 	p := r.Params
 	query := store.VideoQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 		Order: orderOf(p.OrderBy, api.CollectionVideoOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx)}
-	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, query.Order, nil,
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor}, query.Order, nil,
 		r.CollectionID, query.IncludeRemoved, query.Status)
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{r.CollectionID, p}, encode: appendVideo,
+	return answerList(ctx, s, listRequest[store.Video]{page: page, encode: appendVideo,
 		find: func(o *store.Org, w store.Window, each func(*store.Video) error) (*store.List[store.Video], error) {
 			query.Window, query.Each = w, each
 			return o.ListVideos(ctx, query)
@@ -38,7 +37,7 @@ func (s *Server) AddCollectionVideos(ctx context.Context, r api.AddCollectionVid
 	if err != nil {
 		return nil, err
 	}
-	n, err := CallerFrom(ctx).Org.AddVideos(ctx, r.CollectionID, r.Body.VideoIds, countsFrom)
+	n, err := callerFrom(ctx).Org.AddVideos(ctx, r.CollectionID, r.Body.VideoIds, countsFrom)
 	if err != nil {
 		return nil, unknownIDsError(err, "video", "/video_ids", r.Body.VideoIds)
 	}
@@ -63,7 +62,7 @@ func (s *Server) countsFrom(sent *openapi_types.Date) (*store.Date, error) {
 
 // RemoveCollectionVideos answers DELETE /collections/{collection_id}/videos: it removes videos from a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) RemoveCollectionVideos(ctx context.Context, r api.RemoveCollectionVideosRequestObject) (api.RemoveCollectionVideosResponseObject, error) {
-	n, err := CallerFrom(ctx).Org.RemoveVideos(ctx, r.CollectionID, r.Body.VideoIds)
+	n, err := callerFrom(ctx).Org.RemoveVideos(ctx, r.CollectionID, r.Body.VideoIds)
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +74,12 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 	p := r.Params
 	query := store.AccountQuery{CollectionID: &r.CollectionID, IncludeRemoved: isTrue(p.IncludeRemoved), Status: (*store.FetchStatus)(p.FetchStatus),
 		Order: orderOf(p.OrderBy, api.AccountOrderCreatedAt, p.OrderDirection), WithoutLabels: isFromPage(ctx)}
-	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, query.Order, nil,
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor}, query.Order, nil,
 		r.CollectionID, query.IncludeRemoved, query.Status)
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Account]{page: page, tag: []any{r.CollectionID, p}, encode: newRowEncoder(ToAPIAccount),
+	return answerList(ctx, s, listRequest[store.Account]{page: page, encode: newRowEncoder(ToAPIAccount),
 		find: func(o *store.Org, w store.Window, _ func(*store.Account) error) (*store.List[store.Account], error) {
 			query.Window = w
 			return o.ListAccounts(ctx, query)
@@ -89,7 +88,7 @@ func (s *Server) ListCollectionAccounts(ctx context.Context, r api.ListCollectio
 
 // AddCollectionAccounts answers POST /collections/{collection_id}/accounts: it adds accounts to a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) AddCollectionAccounts(ctx context.Context, r api.AddCollectionAccountsRequestObject) (api.AddCollectionAccountsResponseObject, error) {
-	n, err := CallerFrom(ctx).Org.AddAccounts(ctx, r.CollectionID, r.Body.AccountIds)
+	n, err := callerFrom(ctx).Org.AddAccounts(ctx, r.CollectionID, r.Body.AccountIds)
 	if err != nil {
 		return nil, unknownIDsError(err, "account", "/account_ids", r.Body.AccountIds)
 	}
@@ -98,7 +97,7 @@ func (s *Server) AddCollectionAccounts(ctx context.Context, r api.AddCollectionA
 
 // RemoveCollectionAccounts answers DELETE /collections/{collection_id}/accounts: it removes accounts from a collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) RemoveCollectionAccounts(ctx context.Context, r api.RemoveCollectionAccountsRequestObject) (api.RemoveCollectionAccountsResponseObject, error) {
-	n, err := CallerFrom(ctx).Org.RemoveAccounts(ctx, r.CollectionID, r.Body.AccountIds)
+	n, err := callerFrom(ctx).Org.RemoveAccounts(ctx, r.CollectionID, r.Body.AccountIds)
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,8 @@ import (
 // maxBody is the maximum size of a request body, in bytes. A larger body is refused with status 413.
 const maxBody = 2 << 20
 
-// DefaultRequestTimeout is the time limit of a request if Options.RequestTimeout is zero.
-const DefaultRequestTimeout = 30 * time.Second
+// defaultRequestTimeout is the time limit of a request if Options.RequestTimeout is zero.
+const defaultRequestTimeout = 30 * time.Second
 
 // trimTrailingSlash returns a middleware that removes a slash at the end of a path below /refresh/, because some clients send this slash.
 func trimTrailingSlash() echo.MiddlewareFunc {
@@ -34,9 +34,9 @@ func trimTrailingSlash() echo.MiddlewareFunc {
 // the CPU time that it takes.
 const minCompressedSize = 1024
 
-// compression returns a middleware that compresses responses with zstd or gzip, if Accept-Encoding
+// newCompressor returns a middleware that compresses responses with zstd or gzip, if Accept-Encoding
 // allows it. Responses that already have a Content-Encoding stay unchanged.
-func compression() (func(http.Handler) http.HandlerFunc, error) {
+func newCompressor() (func(http.Handler) http.HandlerFunc, error) {
 	// The ETag suffix names the encoding, because different bytes need different ETags (RFC 9110,
 	// section 8.8.1).
 	return gzhttp.NewWrapper(gzhttp.MinSize(minCompressedSize), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.PreferZstd(true),
@@ -46,18 +46,17 @@ func compression() (func(http.Handler) http.HandlerFunc, error) {
 // validRequestID matches the values of X-Request-Id that the server accepts from a caller.
 var validRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
-// requestIDs returns a middleware that copies X-Request-Id from the request to the response. If the request has no valid X-Request-Id, the
+// requestIDs is a middleware that copies X-Request-Id from the request to the response. If the request has no valid X-Request-Id, the
 // middleware generates a new id.
-func requestIDs() echo.MiddlewareFunc {
-	generate := func() string { return store.NewID().String() }
-	return middleware.RequestIDWithConfig(middleware.RequestIDConfig{
-		Generator: generate,
-		RequestIDHandler: func(c echo.Context, id string) {
-			if !validRequestID.MatchString(id) {
-				c.Response().Header().Set(echo.HeaderXRequestID, generate())
-			}
-		},
-	})
+func requestIDs(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id := c.Request().Header.Get(echo.HeaderXRequestID)
+		if id == "" || !validRequestID.MatchString(id) {
+			id = store.NewID().String()
+		}
+		c.Response().Header().Set(echo.HeaderXRequestID, id)
+		return next(c)
+	}
 }
 
 // requestID returns the request id, which the middleware requestIDs has stored in the X-Request-Id header of the response.
@@ -102,8 +101,8 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set("API-Version", s.contract.version)
-		// This function runs after the handler, because the database can get its first numbers while the handler runs. The header
-		// ReelTally-Sandbox says whether these numbers are made up.
+		// This function runs immediately before the headers are sent, because the database can get its first numbers while the handler runs. The
+		// header ReelTally-Sandbox says whether these numbers are made up.
 		c.Response().Before(func() {
 			if s.dataIsMadeUp(c) {
 				h.Set("ReelTally-Sandbox", "true")

@@ -53,6 +53,20 @@ func TestSearchPage_listsTheFirstTrackedAccountsAndNoStoppedVideos(t *testing.T)
 	require.NotContains(t, string(v.visit(search).requireStatus(http.StatusOK).body), "/video/tiktok/"+video)
 }
 
+func TestPages_haveOneLinkToThePageTrackAndThePageTrackHasNone(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	c.track(videoURL(1))
+	c.trackAccountLink("https://www.tiktok.com/@someone")
+	for path, want := range map[string]int{"/video": 1, "/account": 1, "/": 1, "/track": 0, "/track?links=youtu.be": 0} {
+		page := v.visit(path).requireStatus(http.StatusOK)
+		require.Equal(t, want, strings.Count(string(page.body), `href="/track"`), path)
+	}
+	require.NotContains(t, string(v.post("/track", "links", videoURL(1)).requireStatus(http.StatusOK).body), `href="/track"`)
+}
+
 func TestChosenVideos_saysHowManyVideosItDoesNotName(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -111,7 +125,7 @@ func TestAccountComparison_showsTheNumbersOfThePeriodAndRemovesTheNamedAccount(t
 	require.Contains(t, numbersIn(past.parsePage()), "7")
 	require.Contains(t, numbersIn(past.parsePage()), "4321")
 	require.NotContains(t, numbersIn(past.parsePage()), "17", "the numbers of today are not those of the period")
-	// Each account has a link to the same comparison without it.
+	// For each account, the page has a link to the same comparison without this account.
 	var removed []string
 	for _, link := range findElements(page.parseHTML(), "a") {
 		target, err := url.Parse(attributeValue(link, "href"))
@@ -129,7 +143,8 @@ func TestAccountComparison_showsTheNumbersOfThePeriodAndRemovesTheNamedAccount(t
 	require.Equal(t, ids, removed)
 }
 
-// In this test, the server refuses some of the chosen videos because of the rate limit. A button then requests a refresh of only these videos.
+// TestChosenVideos_canRefreshTheVideosThatTheRateLimitLeftOut requests a refresh of chosen videos. Because of the rate limit, the server refuses some of
+// them. The page must then have a button that requests a refresh of only the refused videos.
 func TestChosenVideos_canRefreshTheVideosThatTheRateLimitLeftOut(t *testing.T) {
 	t.Parallel()
 	a, rates := newAppWithExceededLimit(t)
@@ -199,7 +214,7 @@ func TestChosenVideos_nameTenDifferentReasonsAndTheNumberOfTheOthers(t *testing.
 	require.NotContains(t, eleven, "and 1 other videos")
 	require.NotContains(t, mainText(v.post("/video/chosen/refresh", fields[:22]...).requireStatus(http.StatusOK)), "other video")
 
-	// A reason that all videos share is shown once. Without the name of another video, the page has no "other videos".
+	// All 12 videos have the same reason. The page then shows the reason once for all videos, and lists none of them.
 	text = mainText(v.post("/video/chosen/track", fields...).requireStatus(http.StatusOK))
 	require.Contains(t, text, "Not tracked: 12 videos Your organisation has no video with this id.")
 	require.NotContains(t, text, "other videos")
@@ -234,7 +249,7 @@ func TestComparison_saysThatAnAccountOrVideoIsStopped(t *testing.T) {
 	stopped := compare(accounts)
 	require.Contains(t, stopped, "1@annTikTok · 1 tracked video7")
 	require.Contains(t, stopped, "2@bobTikTok · 0 tracked videos · Not tracked70 since", "the last known number of followers stays")
-	require.Contains(t, stopped, "–– 1 video left", "no video of a stopped account is in the sum of its views")
+	require.Contains(t, stopped, "–– 1 video no longer tracked", "no video of a stopped account is in the sum of its views")
 	require.Equal(t, 1, strings.Count(compare(videos), "Not tracked"), compare(videos))
 	past := compare(url.Values{"account": accounts["account"], "start": {a.daysAgo(5)}, "end": {a.daysAgo(2)}})
 	require.Contains(t, past, "2@bobTikTok · 0 tracked videos · Not tracked7–4,321–", "the numbers of days before the stop stay")

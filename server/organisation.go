@@ -11,13 +11,13 @@ import (
 
 // GetOrganisationHistory answers GET /organisation/history with the daily totals of the caller's organisation.
 func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisationHistoryRequestObject) (api.GetOrganisationHistoryResponseObject, error) {
-	caller := CallerFrom(ctx)
+	caller := callerFrom(ctx)
 	from, to, err := s.historyRange(caller, r.Params.StartDate, r.Params.EndDate)
 	if err != nil {
 		return nil, err
 	}
 	to = min(to, store.DateOf(s.now())) // a source can report an upload day in the future; the numbers at the end of that day are not known
-	org, err := s.orgAtVersionOfFirstQuery(ctx, from, to)
+	org, err := s.orgAtVersionOfFirstQuery(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -27,14 +27,14 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 	}
 	out := make(api.OrganisationHistory, len(visiblePoints(points, caller.View)))
 	for i := range out {
-		out[i] = ToAPIOrganisationHistoryPoint(points[i], caller.View)
+		out[i] = toAPIOrganisationHistoryPoint(points[i], caller.View)
 	}
 	return api.GetOrganisationHistory200JSONResponse(out), nil
 }
 
-// ToAPIOrganisationHistoryPoint converts the totals of an organisation on one day to the JSON type of the API. If view is MaskedView, the
+// toAPIOrganisationHistoryPoint converts the totals of an organisation on one day to the JSON type of the API. If view is MaskedView, the
 // totals are null. If p.UploadsOnly is true, all totals except the uploads are null.
-func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.OrganisationHistoryPoint {
+func toAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.OrganisationHistoryPoint {
 	out := api.OrganisationHistoryPoint{Date: toAPIDate(p.Day), Uploads: view.Count(&p.Uploads), MetricsMasked: view.MetricsMasked()}
 	if p.UploadsOnly {
 		return out
@@ -47,7 +47,7 @@ func ToAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.Org
 	return out
 }
 
-// GetVideoStatistics answers GET /statistics/videos with the number of the organisation's videos, in total and by platform.
+// GetVideoStatistics answers GET /statistics/videos with the number of the organisation's videos, in total, by platform and by fetch status.
 func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatisticsRequestObject) (api.GetVideoStatisticsResponseObject, error) {
 	org, err := s.orgAtVersion(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Server) GetVideoStatistics(ctx context.Context, _ api.GetVideoStatistic
 	return api.GetVideoStatistics200JSONResponse(toAPIStatistics(counts)), nil
 }
 
-// GetAccountStatistics answers GET /statistics/accounts with the number of the organisation's accounts, in total and by platform.
+// GetAccountStatistics answers GET /statistics/accounts with the number of the organisation's accounts, in total, by platform and by fetch status.
 func (s *Server) GetAccountStatistics(ctx context.Context, _ api.GetAccountStatisticsRequestObject) (api.GetAccountStatisticsResponseObject, error) {
 	org, err := s.orgAtVersion(ctx)
 	if err != nil {

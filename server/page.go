@@ -12,18 +12,11 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// The page sizes of lists if the request has no limit. shortLimit is for the members and reports of a collection, deliveries and events, and
-// defaultLimit for all other lists.
-const (
-	defaultLimit       = 5000
-	shortLimit   int32 = 100
-)
-
 // pageParams are the query parameters that select a page of a list. The pointer to a parameter is nil if the request lacks the parameter.
 type pageParams struct {
 	page, limit *int32
 	cursor      *string
-	paginated   bool // true if the response has a pagination object; if the operation has no query parameter "paginated", it is always true
+	paginated   *bool
 }
 
 // pageRequest is a request for a page of a list. Its parameters have been checked.
@@ -79,8 +72,9 @@ func toAPIDirection(o store.Order) api.OrderDirection {
 // parameters, and also the faults that the caller passes to readPage.
 func (s *Server) readPage(ctx context.Context, p pageParams, order store.Order, faults []api.Fault, filters ...any) (pageRequest, error) {
 	state := stateFrom(ctx)
-	page := pageRequest{number: 1, limit: defaultLimit, paginated: p.paginated, order: order, cursor: cursorScope{
-		state.Organisation.ID.String(), state.operation.id, append(filters, order.Column, toAPIDirection(order))}}
+	op := state.operation
+	page := pageRequest{number: 1, limit: op.defaultLimit, paginated: op.query["paginated"] == nil || isTrue(p.paginated), order: order,
+		cursor: cursorScope{state.Organisation.ID.String(), op.id, append(filters, order.Column, toAPIDirection(order))}}
 	if p.page != nil {
 		page.number = int(*p.page)
 	}

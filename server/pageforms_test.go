@@ -290,8 +290,8 @@ func TestUnknownAddresses_showAPageInABrowser(t *testing.T) {
 		require.Equal(t, "/", linkWithText(page.parseHTML(), "Overview"), path)
 		require.Contains(t, string(page.body), "Northwind", "a signed-in visitor must see the navigation")
 		require.Contains(t, page.Header.Get("Vary"), "Accept")
-		stranger := a.send(t, http.MethodGet, path, nil, v.headers...).requireStatus(http.StatusNotFound)
-		require.NotContains(t, string(stranger.body), "Northwind")
+		otherResponse := a.send(t, http.MethodGet, path, nil, v.headers...).requireStatus(http.StatusNotFound)
+		require.NotContains(t, string(otherResponse.body), "Northwind")
 	}
 	for _, accept := range []string{"", "*/*", "application/json", "application/json, text/html"} {
 		a.send(t, http.MethodGet, "/nothing", nil, "Accept", accept).requireProblem(http.StatusNotFound, server.CodeNotFound)

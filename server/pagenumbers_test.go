@@ -374,3 +374,13 @@ func TestSettingsPage_createsAndRevokesTokens(t *testing.T) {
 		require.Contains(t, string(v.visit("/settings?notice=token-revoked").body), "The token was revoked.")
 	})
 }
+
+func TestVideoPage_linksOfTheChartDropARefusedLengthOfThePeriod(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c, video := newCallerWithVideoHistory(t, a, store.TierPremium, 3)
+	v := c.newSignedInVisitor(t)
+	body := string(v.visit("/video/tiktok/" + video + "?days=8").body)
+	require.Contains(t, body, "view=gain")
+	require.NotContains(t, body, "days=8")
+}

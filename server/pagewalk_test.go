@@ -60,8 +60,8 @@ func newCallerWithManyVideos(t *testing.T, a *app) (c *caller, neverStopped, sto
 	return c, neverStopped, stoppable
 }
 
-// readAllPages reads all pages of GET /videos and returns how often it got each video. Between two
-// pages, it calls writeBetween.
+// readAllPages reads all pages of GET /videos and returns how often it got each video. If byPage is
+// true, it requests the pages by number, otherwise by cursor. Between two pages, it calls writeBetween.
 func (c *caller) readAllPages(ctx context.Context, query string, byPage bool, writeBetween func()) (map[uuid.UUID]int, error) {
 	timesReturned := map[uuid.UUID]int{}
 	next := ""
@@ -111,7 +111,7 @@ type listWriter struct {
 	done                    sync.WaitGroup
 }
 
-// For each number from w.steps, makeChanges sends three write requests and stores new views. It
+// makeChanges sends three write requests and stores new views for each number from w.steps. It
 // returns when w.steps is closed or a change fails.
 func (w *listWriter) makeChanges() {
 	for n := range w.steps {

@@ -51,7 +51,7 @@ func TestVideoPage_gainAgreesWithTheGainOfACollection(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	collection, videos := createDashboardData(a, c)
 	v := c.newSignedInVisitor(t)
-	began := a.Clock.Now().UTC().AddDate(0, 0, -5).Format(time.DateOnly) // the numbers in the database begin 5 days ago and end 2 days ago
+	began := a.daysAgo(4) // the numbers in the database begin 5 days ago and end 2 days ago
 	ended := a.Clock.Now().UTC().AddDate(0, 0, -2).Format(time.DateOnly)
 	require.Contains(t, textOf(v.visit("/video/tiktok/"+videos[0].String()).parsePage()), "+333 from "+began+" to "+ended)
 	require.Contains(t, textOf(v.visit("/collection/"+collection.String()).parsePage()), "+333 since "+began)
@@ -60,11 +60,10 @@ func TestVideoPage_gainAgreesWithTheGainOfACollection(t *testing.T) {
 	a.fetch(func(target queue.Target) ingest.VideoFacts {
 		return ingest.VideoFacts{Views: new(int64(7000)), Username: new("northwind.studio"), AccountID: new("7")}
 	})
-	today := a.Clock.Now().UTC().Format(time.DateOnly)
 	text := textOf(v.visit("/collection/" + collection.String()).parsePage())
-	require.NotContains(t, text, "since "+today, "a video with numbers of only one day must have no gain")
+	require.NotContains(t, text, "since "+a.daysAgo(-1), "a video with numbers of only one day must have no gain")
 	report := decode[client.ReportSummary](c.send(http.MethodPost, "/collections/"+collection.String()+"/reports", map[string]any{}).requireStatus(http.StatusCreated))
-	require.Contains(t, textOf(v.visit("/collection/report/"+report.ID.String()).parsePage()), "– since "+today)
+	require.NotContains(t, textOf(v.visit("/collection/report/"+report.ID.String()).parsePage()), "since "+a.daysAgo(-1), "an unknown gain must not name a day that has not begun")
 }
 
 func TestOverview_showsTheDateOfOldGains(t *testing.T) {
@@ -110,7 +109,7 @@ func TestVideoLists_showTheDateOfOldGains(t *testing.T) {
 	require.Equal(t, 6, strings.Count(textOf(v.visit(paths[0]).parsePage()), until))
 	report := "/collection/report/" + c.createReport(collection).String()
 	for path, want := range map[string]int{"/collection/" + collection.String(): 3, report: 3} {
-		require.Equal(t, want, strings.Count(textOf(v.visit(path).parsePage()), " since "+begin.String()+until), path)
+		require.Equal(t, want, strings.Count(textOf(v.visit(path).parsePage()), " since "+(begin+1).String()+until), path)
 	}
 }
 
@@ -242,7 +241,8 @@ func TestVideoAndAccountPages_showTheCountsOfTheLastDayOfThePeriod(t *testing.T)
 	})
 }
 
-// The fact "Numbers" is about the last fetch. It must not show the newest point of a past period.
+// TestVideoPage_showsTheLastFetchInEachPeriod requires that the entry "Numbers" of the page describes the last fetch. If the page shows a past period,
+// the entry must not describe the newest point of this period.
 func TestVideoPage_showsTheLastFetchInEachPeriod(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
@@ -281,11 +281,53 @@ func TestVideoPage_doesNotContradictItselfIfTheTierHidesNumbers(t *testing.T) {
 	}
 }
 
-func TestVideoPage_tilesOfUnknownCountsShowNoChange(t *testing.T) {
+func TestVideoPage_tilesOfUnknownCountsShowTheReasonAndNoChange(t *testing.T) {
 	t.Parallel()
-	c := newApp(t, newSQLite(t)).newCaller(t, store.TierPremium)
-	tiles := c.newSignedInVisitor(t).visit("/video/tiktok/" + c.track(videoURL(1)).String()).tileTexts()
-	require.Equal(t, []string{"Views –", "Likes –", "Comments –", "Shares –", "Bookmarks –"}, tiles)
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v, page := c.newSignedInVisitor(t), "/video/tiktok/"+c.track(videoURL(1)).String()
+	require.Equal(t, []string{"Views –", "Likes –", "Comments –", "Shares –", "Bookmarks –"}, v.visit(page).tileTexts(), "the status of the video says why nothing is known yet")
+	a.fetch(func(queue.Target) ingest.VideoFacts {
+		return ingest.VideoFacts{Views: new(int64(1200)), Comments: new(int64(0)), HiddenStats: new(true)}
+	})
+	require.Equal(t, []string{"Views 1,200 change not known", "Likes – not given by test, or hidden by the platform", "Comments 0 change not known", "Shares – not given by test, or hidden by the platform",
+		"Bookmarks – not given by test, or hidden by the platform"},
+		v.visit(page).tileTexts())
+	a.Clock.Advance(24 * time.Hour)
+	a.fetch(func(queue.Target) ingest.VideoFacts {
+		return ingest.VideoFacts{Views: new(int64(1300)), Likes: new(int64(50)), Comments: new(int64(0)), HiddenStats: new(false)}
+	})
+	require.Equal(t, "Shares – not given by test", v.visit(page).tileTexts()[3])
+	require.Equal(t, "Shares –", v.visit(page + "?start=" + a.daysAgo(9) + "&end=" + a.daysAgo(8)).tileTexts()[3], "the numbers of an earlier day are those of another fetch")
+}
+
+func TestAccountPage_tilesOfUnknownCountsShowTheReason(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v, account := c.newSignedInVisitor(t), c.trackAccountLink("https://www.tiktok.com/@northwind.studio")
+	page := "/account/tiktok/" + account.String()
+	tiles := func() []string {
+		t.Helper()
+		return v.visit(page).tileTexts()
+	}
+	require.Equal(t, "Followers –", tiles()[0], "the status of the account says why nothing is known yet")
+	a.fetchProfiles(func(queue.Target) ingest.AccountFacts { return ingest.AccountFacts{Listed: true} })
+	require.Equal(t, []string{"Followers – not given by the source of the profile", "Views – no video is tracked"}, tiles()[:2])
+	c.track("https://www.tiktok.com/@northwind.studio/video/7300000000000000001")
+	a.fetch(func(queue.Target) ingest.VideoFacts {
+		return ingest.VideoFacts{Views: new(int64(1200)), Username: new("northwind.studio")}
+	})
+	require.Contains(t, tiles()[1], "1,200")
+	require.Equal(t, "Likes – not known of any of its videos", tiles()[2])
+	require.Equal(t, "Likes –", v.visit(page + "?start=" + a.daysAgo(9) + "&end=" + a.daysAgo(8)).tileTexts()[2])
+
+	other := c.track("https://www.tiktok.com/@other/video/7300000000000000002").String()
+	a.fetch(func(queue.Target) ingest.VideoFacts {
+		return ingest.VideoFacts{Views: new(int64(5)), Username: new("other")}
+	})
+	linked := decode[client.Video](c.send(http.MethodGet, "/videos/"+other, nil).requireStatus(http.StatusOK)).LinkedAccountID.String()
+	require.Equal(t, "Followers – the account is not tracked", v.visit("/account/tiktok/" + linked).tileTexts()[0])
 }
 
 func TestDashboardPages_haveNoButtonsForChangesIfTheTokenMayOnlyRead(t *testing.T) {
@@ -308,6 +350,37 @@ func TestDashboardPages_haveNoButtonsForChangesIfTheTokenMayOnlyRead(t *testing.
 		require.NotContains(t, string(got.body), `href="/track`, page)
 		require.NotContains(t, string(got.body), `formmethod="post"`, page)
 		require.NotContains(t, string(got.body), "<textarea", page)
+	}
+}
+
+func TestVideosPage_saysWhyTheGainOfANewVideoIsUnknown(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	c.track(videoURL(1))
+	since := a.daysAgo(0)
+	reason := func() string {
+		t.Helper()
+		return string(v.visit("/video").requireStatus(http.StatusOK).body)
+	}
+	require.NotContains(t, reason(), "tracked only since", "a video without any numbers has another reason")
+	a.fetch(factsWithViews(100))
+	a.Clock.Advance(5 * 24 * time.Hour)
+	a.fetch(factsWithViews(616_184))
+	require.Contains(t, reason(), `<span class="trend" title="tracked only since `+since+`">–<span class="hidden">, tracked only since `+since+`</span></span>`)
+	a.Clock.Advance(3 * 24 * time.Hour)
+	a.fetch(factsWithViews(616_200))
+	require.NotContains(t, reason(), "tracked only since")
+	require.Contains(t, mainText(v.visit("/video")), "+616,100")
+}
+
+func TestLists_sayThatTheBoxForStoppedItemsAddsThem(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	v := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
+	for _, path := range []string{"/video", "/account"} {
+		require.Contains(t, string(v.visit(path).requireStatus(http.StatusOK).body), `<input type="checkbox" name="include_removed" value="true">Also show those no longer tracked</label>`, path)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// programBlock matches a Markdown code block that begins with the name of its language.
+// programBlock matches a Markdown code block in sh, js, python or go. The first group is the language, the second is the program.
 var programBlock = regexp.MustCompile("(?s)```(sh|js|python|go)\n(.*?)```")
 
 // Requirements in docs/coverage.md: 14.6-01

@@ -12,15 +12,15 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// limitOrganisation is a middleware that counts requests by organisation and operation. A request
-// above the limit of the organisation's tier gets status 429.
+// limitOrganisation is a middleware that counts requests by organisation and operation. A request above the limit that rateLimitOf returns gets status
+// 429. A request that is answered with status 304 is not counted.
 func (s *Server) limitOrganisation(c echo.Context, op *operation, next echo.HandlerFunc) error {
-	caller := CallerFrom(c.Request().Context())
+	caller := callerFrom(c.Request().Context())
 	name, limit := rateLimitOf(c.Request().Context(), caller, op)
 	if err := s.countCall(c, caller.Organisation, name, limit); err != nil {
 		return err
 	}
-	c.Response().Before(func() { s.giveBackQuotaOn304(c, caller.Organisation, name, limit) })
+	c.Response().Before(func() { s.uncountOn304(c, caller.Organisation, name, limit) })
 	return next(c)
 }
 
@@ -38,7 +38,7 @@ func rateLimitOf(ctx context.Context, caller Caller, op *operation) (name string
 // countCall counts a call by an organisation and sets the RateLimit headers. If the organisation has exceeded
 // the limit, the error has the code rate_limited. In the headers, the limit has the given name.
 func (s *Server) countCall(c echo.Context, org store.Organisation, name string, limit int64) error {
-	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(org, name), limit, rateWindow)
+	quota, err := s.rates.Count(c.Request().Context(), rateLimitKey(org, name), 1, limit, rateWindow)
 	if err != nil {
 		return err
 	}
@@ -69,14 +69,14 @@ func rateLimitKey(org store.Organisation, name string) string {
 	return "org:" + org.ID.String() + ":" + name
 }
 
-// giveBackQuotaOn304 undoes the counting of a request if the response has status 304. It then updates the RateLimit headers, so it must run
+// uncountOn304 undoes the counting of a request if the response has status 304. It then updates the RateLimit headers, so it must run
 // immediately before the headers are sent.
-func (s *Server) giveBackQuotaOn304(c echo.Context, org store.Organisation, name string, limit int64) {
+func (s *Server) uncountOn304(c echo.Context, org store.Organisation, name string, limit int64) {
 	if c.Response().Status != http.StatusNotModified {
 		return
 	}
-	quota, err := s.rates.GiveBack(c.Request().Context(), rateLimitKey(org, name), limit, rateWindow)
-	if err != nil { // if GiveBack fails, the error is only logged, and the request stays counted
+	quota, err := s.rates.Count(c.Request().Context(), rateLimitKey(org, name), -1, limit, rateWindow)
+	if err != nil { // the error is only logged, and the request stays counted
 		s.logger.ErrorContext(c.Request().Context(), "cannot undo the counting of a request that was answered with status 304", "request_id", requestID(c), "error", err)
 		return
 	}
@@ -92,7 +92,7 @@ const notModifiedFactor = 4
 func (s *Server) limit304Responses(c echo.Context) error {
 	state := stateFrom(c.Request().Context())
 	limit := notModifiedFactor * state.rules.limits[state.operation.group]
-	quota, err := s.rates.Take(c.Request().Context(), rateLimitKey(state.Organisation, state.operation.id)+":304", limit, rateWindow)
+	quota, err := s.rates.Count(c.Request().Context(), rateLimitKey(state.Organisation, state.operation.id)+":304", 1, limit, rateWindow)
 	if err != nil || !quota.Exceeded {
 		return err
 	}

@@ -73,11 +73,12 @@ func TestMemoryRateStore_allowsRequestsAfterTheWindowEnds(t *testing.T) {
 	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because its cleaning goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		// Advance the test's clock by a year. The goroutine that deletes expired counts uses the real clock, so it deletes no count of the test.
+		// Set the clock of the bubble to a year after the real time. The goroutine that deletes expired counts uses the real clock, so it deletes no
+		// count of the test.
 		<-time.After(time.Until(now.AddDate(1, 0, 0)))
 		advanceClock := func(d time.Duration) { <-time.After(d) }
 		take := func(limit int64) server.Quota {
-			q, err := rates.Take(t.Context(), strconv.FormatInt(limit, 10), limit, time.Minute)
+			q, err := rates.Count(t.Context(), strconv.FormatInt(limit, 10), 1, limit, time.Minute)
 			require.NoError(t, err)
 			return q
 		}

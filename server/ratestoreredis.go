@@ -38,8 +38,8 @@ type RedisRateStore struct {
 	retryAt   time.Time // time from which a request may try Redis again; used only while Redis is unavailable
 }
 
-// NewRedisRateStore never fails, even if Redis is unavailable. The caller must not use the options
-// o again. The caller must call Close after the last call of Take.
+// NewRedisRateStore returns a RedisRateStore that connects to Redis with the options o. If Redis is unavailable, it still returns a RedisRateStore,
+// which counts in memory until Redis answers. The caller must not use o again, and must call Close after the last call of Count.
 func NewRedisRateStore(ctx context.Context, o *redis.Options, now func() time.Time, logger *slog.Logger) *RedisRateStore {
 	// The client must not log each failed connection, because recordResult logs a line when Redis becomes unavailable.
 	logging.Disable()
@@ -70,27 +70,16 @@ func (r *RedisRateStore) Close() error {
 	return nil
 }
 
-// Take counts one call in Redis, or in memory while Redis is unavailable. See RateStore.
-func (r *RedisRateStore) Take(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
-	return r.countWithFallback(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.Take(ctx, key, limit, window) })
-}
-
-// GiveBack undoes a call of Take in Redis, or in memory while Redis is unavailable.
-func (r *RedisRateStore) GiveBack(ctx context.Context, key string, limit int64, window time.Duration) (Quota, error) {
-	return r.countWithFallback(ctx, func(ctx context.Context, s RateStore) (Quota, error) { return s.GiveBack(ctx, key, limit, window) })
-}
-
-// countWithFallback calls takeOrGiveBack with the RateStore in Redis. If Redis fails or is already known to be unavailable, it calls takeOrGiveBack
-// with the RateStore in memory instead.
-func (r *RedisRateStore) countWithFallback(ctx context.Context, takeOrGiveBack func(context.Context, RateStore) (Quota, error)) (Quota, error) {
+// Count counts calls in Redis. If Redis fails or is already known to be unavailable, it counts them in memory. See RateStore.
+func (r *RedisRateStore) Count(ctx context.Context, key string, calls, limit int64, window time.Duration) (Quota, error) {
 	if use, retry := r.shouldTryRedis(); use {
-		quota, err := r.callRedis(ctx, takeOrGiveBack)
+		quota, err := r.countInRedis(ctx, key, calls, limit, window)
 		r.recordResult(ctx, err, retry)
 		if err == nil {
 			return quota, nil
 		}
 	}
-	return takeOrGiveBack(ctx, r.local)
+	return r.local.Count(ctx, key, calls, limit, window)
 }
 
 // shouldTryRedis decides whether a request uses Redis. While Redis is unavailable, one request in
@@ -109,8 +98,8 @@ func (r *RedisRateStore) shouldTryRedis() (useRedis, isRetry bool) {
 	return true, true
 }
 
-// callRedis calls takeOrGiveBack with the RateStore in Redis. It fails if Redis does not answer within r.timeout.
-func (r *RedisRateStore) callRedis(ctx context.Context, takeOrGiveBack func(context.Context, RateStore) (Quota, error)) (Quota, error) {
+// countInRedis counts calls in Redis. It fails if Redis does not answer within r.timeout.
+func (r *RedisRateStore) countInRedis(ctx context.Context, key string, calls, limit int64, window time.Duration) (Quota, error) {
 	// WithoutCancel is used because the request is counted even if the caller closes the connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.timeout)
 	defer cancel()
@@ -118,7 +107,7 @@ func (r *RedisRateStore) callRedis(ctx context.Context, takeOrGiveBack func(cont
 	if err != nil {
 		return Quota{}, err
 	}
-	return takeOrGiveBack(ctx, shared)
+	return shared.Count(ctx, key, calls, limit, window)
 }
 
 // connect returns the RateStore that counts in Redis. It creates this RateStore when Redis answers

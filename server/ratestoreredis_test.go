@@ -109,7 +109,7 @@ func TestRedisRateStore_concurrentServersDoNotExceedTheLimit(t *testing.T) {
 	for i := range 8 {
 		calls.Go(func() {
 			for range 40 {
-				q, err := stores[i%2].Take(t.Context(), "key", 120, time.Minute)
+				q, err := stores[i%2].Count(t.Context(), "key", 1, 120, time.Minute)
 				if err == nil && !q.Exceeded {
 					allowed.Add(1)
 				}
@@ -219,7 +219,7 @@ func TestRedisRateStore_delaysOnlyOneRequestPerSecondWhileRedisDoesNotRespond(t 
 	rates := newRedisStore(t, r.URL+"?read_timeout=1s", clock.Now, slog.New(slog.NewJSONHandler(log, nil)))
 	take := func() time.Duration {
 		start := time.Now()
-		_, err := rates.Take(t.Context(), "key", 1000, time.Minute)
+		_, err := rates.Count(t.Context(), "key", 1, 1000, time.Minute)
 		require.NoError(t, err)
 		return time.Since(start)
 	}
@@ -252,7 +252,7 @@ func TestRedisRateStore_countsRequestsOfDisconnectedCallers(t *testing.T) {
 	cancelledContext, cancel := context.WithCancel(t.Context())
 	cancel()
 	for left := int64(4); left >= 0; left-- {
-		q, err := rates.Take(cancelledContext, "key", 5, time.Minute)
+		q, err := rates.Count(cancelledContext, "key", 1, 5, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, server.Quota{Remaining: left, Reset: q.Reset}, q)
 	}
@@ -268,7 +268,7 @@ func TestRedisRateStore_countsInMemoryIfRedisReturnsAnError(t *testing.T) {
 	require.NoError(t, r.ConfigSet(t.Context(), "requirepass", "right").Err())
 	log := &storetest.Log{}
 	rates := newRedisStore(t, strings.Replace(r.URL, "unix://", "unix://:wr0ngsecret@", 1), storetest.NewClock().Now, slog.New(slog.NewJSONHandler(log, nil)))
-	q, err := rates.Take(t.Context(), "key", 5, time.Minute)
+	q, err := rates.Count(t.Context(), "key", 1, 5, time.Minute)
 	require.NoError(t, err)
 	require.EqualValues(t, 4, q.Remaining)
 	require.Contains(t, log.String(), "WRONGPASS")

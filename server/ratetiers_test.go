@@ -158,7 +158,8 @@ func inSynctestBubble(t *testing.T, runTest func(t *testing.T, a *app, wait func
 	rates := server.NewMemoryRateStore() // the store is created outside of the synctest bubble, because its cleaning goroutine never ends
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		// Advance the test's clock by a year. The goroutine that deletes expired counts uses the real clock, so it deletes no count of the test.
+		// Set the clock of the bubble to a year after the real time. The goroutine that deletes expired counts uses the real clock, so it deletes no
+		// count of the test.
 		<-time.After(time.Until(now.AddDate(1, 0, 0)))
 		a := buildApp(t, newSQLite(t), "http://127.0.0.1:1", func(o *server.Options) { o.RateStore = rates })
 		w := newPipeListener()

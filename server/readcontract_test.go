@@ -1,10 +1,13 @@
 package server
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally"
@@ -25,7 +28,9 @@ func TestReadContract_refusesAnOperationWithoutRequiredMembers(t *testing.T) {
 			require.ErrorContains(t, err, "/authenticate", "readContract must return an error if the contract has %q instead of %q", with, fact)
 		}
 	}
-	_, err := readContract(reeltally.OpenAPI)
+	_, err := readContract(strings.Replace(reeltally.OpenAPI, "maximum: 5000, default: 5000", "maximum: 5000", 1))
+	require.ErrorContains(t, err, "the query parameter limit has no default")
+	_, err = readContract(reeltally.OpenAPI)
 	require.NoError(t, err)
 }
 
@@ -37,7 +42,8 @@ func TestETagInputs_changeWithTheTextOfTheContract(t *testing.T) {
 		parsed, err := readContract(document)
 		require.NoError(t, err)
 		s := &Server{now: func() time.Time { return time.Unix(0, 0) }, contract: parsed}
-		b, err := s.etagInputs(&requestState{operation: parsed.byRoute["GET /videos"]}, nil)
+		request := echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/videos", nil), nil)
+		b, err := s.etagInputs(&requestState{echo: request, conditional: &conditionalResponse{}}, nil)
 		require.NoError(t, err)
 		return []string{string(b), s.partOfReportETag([]byte("checksum"), true)}
 	}

@@ -34,8 +34,9 @@ func (s *Server) RefreshAccount(ctx context.Context, r api.RefreshAccountRequest
 	return api.RefreshAccount200JSONResponse(*earlyResponse), nil
 }
 
-// refreshItem schedules an immediate fetch of a video or account, and returns nil. If the last fetch is less than four hours old, refreshItem
-// schedules nothing and returns earlyResponse. It refuses an item that is saved but not fetched, and an item that no configured source can fetch.
+// refreshItem schedules an immediate fetch of a video or account, and returns nil. If the last successful fetch is less than four hours old,
+// refreshItem schedules nothing and returns earlyResponse. It returns an error for an item that is saved but not fetched, for an item that no
+// configured source can fetch, and for an account that has lost its handle to another account.
 func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string) (earlyResponse *api.RefreshNotDue, err error) {
 	ref, err := s.parseIDOrLink(ctx, res.kind, idOrLink)
 	if f := permanentFailure(err); f != nil {
@@ -51,7 +52,7 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 	if err != nil {
 		return nil, err
 	}
-	done, err := res.scheduleFetch(CallerFrom(ctx).Org, ctx, ref, unsupportedReasons(fetchable))
+	done, err := res.scheduleFetch(callerFrom(ctx).Org, ctx, ref, unsupportedReasons(fetchable))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, untrackedError(res.kind, idOrLink)
@@ -64,11 +65,10 @@ func (s *Server) refreshItem(ctx context.Context, res resource, idOrLink string)
 	case done.Unsupported != "":
 		return nil, problem(CodeConflict, "%s; the operator can configure one. No fetch was scheduled.", done.Unsupported)
 	}
-	return responseToEarlyRefresh(CallerFrom(ctx), done), nil
+	return responseToEarlyRefresh(callerFrom(ctx), done), nil
 }
 
-// responseToEarlyRefresh returns the response to a refresh request that came less than four hours after the
-// last fetch.
+// responseToEarlyRefresh returns the response to a refresh request that came less than four hours after the last successful fetch.
 func responseToEarlyRefresh(caller Caller, r store.Refreshed) *api.RefreshNotDue {
 	out := &api.RefreshNotDue{}
 	after := r.After

@@ -48,7 +48,7 @@ func TestChosenVideos_canBeRemovedFromACollection(t *testing.T) {
 		require.Contains(t, mainText(v.post("/video/chosen/remove", "video", first, "collection", spring.String(), "back", list)), "Not in "+name+" before: 1 video")
 		require.Equal(t, spring.String(), fieldValue(removed.parseHTML(), "collection"), "the page must offer to add the video to the same collection")
 
-		// A video that is in the collection in another way stays, and the page says why.
+		// A video that is also in the collection through its account stays, and the page says why.
 		account := *c.video(second).LinkedAccountID
 		c.send(http.MethodPost, "/collections/"+other.String()+"/accounts", map[string]any{"account_ids": []uuid.UUID{account}}).requireStatus(http.StatusOK)
 		stays := mainText(v.post("/video/chosen/remove", "video", second, "collection", other.String(), "back", list).requireStatus(http.StatusOK))
@@ -57,8 +57,8 @@ func TestChosenVideos_canBeRemovedFromACollection(t *testing.T) {
 
 		require.Contains(t, mainText(v.visit("/video/chosen/remove?back=%2Fvideo&video="+first).requireStatus(http.StatusBadRequest)), "Choose a collection.")
 		v.post("/video/chosen/remove", "video", first, "back", list).requireStatus(http.StatusBadRequest)
-		stranger := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
-		stranger.post("/video/chosen/remove", "video", second, "collection", spring.String(), "back", list).requireStatus(http.StatusNotFound)
+		otherVisitor := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
+		otherVisitor.post("/video/chosen/remove", "video", second, "collection", spring.String(), "back", list).requireStatus(http.StatusNotFound)
 		require.Equal(t, before-1, count(spring))
 	})
 }

@@ -99,17 +99,17 @@ func TestReportPage_showsTheAmountsToPay(t *testing.T) {
 		require.Equal(t, []string{"#accounts", "?cap=200&currency=eur&metric=likes&rate=1"}, actions, "the address of the second form, for the share page, must have no fragment")
 
 		file := v.visit(page + linkWithText(shown, "CSV of 4 accounts with the amounts")).requireStatus(http.StatusOK).table()
-		require.Equal(t, []string{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views", "amount", "currency", "rate_per_1000_views", "cap", "amount_note"}, file[0])
+		require.Equal(t, []string{"report", "period_start", "period_end", "account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views", "amount", "currency", "rate_per_1000_views", "cap", "amount_note"}, file[0])
 		for n, want := range [][]string{
 			{"most", "200.00", "EUR", "1.00", "200.00", "cap reached"},
 			{"some", "1.01", "EUR", "1.00", "200.00", "unknown for 1"},
 			{"fewer", "0.00", "EUR", "1.00", "200.00", "gain below 0"},
 			{"", "", "EUR", "1.00", "200.00", "unknown for 1"},
 		} {
-			require.Equal(t, want, append([]string{file[n+1][1]}, file[n+1][8:]...))
+			require.Equal(t, want, append([]string{file[n+1][4]}, file[n+1][11:]...))
 		}
 		file = v.visit(page + "?csv=accounts&rate=0.0001").requireStatus(http.StatusOK).table()
-		require.Equal(t, []string{"0.02", "", "0.0001", "", ""}, file[1][8:])
+		require.Equal(t, []string{"0.02", "", "0.0001", "", ""}, file[1][11:])
 
 		for _, without := range []string{"", "&rate=", "&rate=&cap=5&currency=EUR"} {
 			require.Equal(t, string(plainFile.body), string(v.visit(page+"?csv=accounts"+without).requireStatus(http.StatusOK).body), "without a rate, the file must not change")
@@ -117,6 +117,44 @@ func TestReportPage_showsTheAmountsToPay(t *testing.T) {
 		require.Equal(t, plain.body, v.visit(page+"?metric=likes").requireStatus(http.StatusOK).body, "the terms must not be stored")
 		require.Equal(t, before.body, c.send(http.MethodGet, api, nil).requireStatus(http.StatusOK).body)
 	})
+}
+
+func TestReportPage_paysTheViewsAtTheStartOfNewVideos(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	c.addVideos(collection, c.track(videoURL(1)), c.track(videoURL(2)))
+	uploaded := map[byte]time.Time{'1': a.Clock.Now(), '2': a.Clock.Now().AddDate(-1, 0, 0)}
+	for day := range int64(2) {
+		a.fetch(func(target queue.Target) ingest.VideoFacts {
+			video := target.ExternalID[len(target.ExternalID)-1]
+			return ingest.VideoFacts{Views: new(5000 + 1000*day), Username: new("name" + string(video)), AccountID: new(string(video)), UploadedAt: new(uploaded[video])}
+		})
+		a.Clock.Advance(24 * time.Hour)
+	}
+	report := c.createReport(collection)
+	page, v := "/collection/report/"+report.String(), c.newSignedInVisitor(t)
+	const sentence = "1 video that was uploaded in the period had 5,000 views at the start. These are not gained views."
+	plain := v.visit(page + "?rate=2").requireStatus(http.StatusOK).parsePage()
+	require.Contains(t, textOf(plain), sentence)
+	require.NotContains(t, textOf(plain), "The amounts pay them, too.")
+	require.Equal(t, []string{"Video", "Account", "Uploaded", "At the start", "Gained", "At the end"}, tableBelow(plain, "Videos")[0])
+	require.Contains(t, []string{tableBelow(plain, "Videos")[1][2], tableBelow(plain, "Videos")[2][2]}, uploaded['1'].Format(time.DateOnly))
+
+	shown := v.visit(page + "?rate=2&start_views=true").requireStatus(http.StatusOK)
+	rows := tableBelow(shown.parsePage(), "Accounts")
+	require.Equal(t, []string{"Account", "Platform", "Videos", "Gained", "At the end", "Paid views", "Amount"}, rows[0])
+	require.ElementsMatch(t, [][]string{{"@name1", "TikTok", "1", "1,000", "6,000", "6,000", "12.00"}, {"@name2", "TikTok", "1", "1,000", "6,000", "1,000", "2.00"}}, rows[1:])
+	require.Contains(t, textOf(shown.parsePage()), sentence+" The amounts pay them, too.")
+	require.Contains(t, string(shown.body), `name="start_views" value="true" checked`)
+	file := v.visit(page + linkWithText(shown.parsePage(), "CSV of 2 accounts with the amounts")).requireStatus(http.StatusOK).table()
+	require.Equal(t, "paid_views", file[0][len(file[0])-1])
+	require.ElementsMatch(t, []string{"6000", "1000"}, []string{file[1][len(file[1])-1], file[2][len(file[2])-1]})
+
+	shared := (&visitor{app: a, t: t}).visit(c.shareReport(collection, report, map[string]any{"access": "public", "display_settings": map[string]any{"show_accounts": true}}) + "?rate=2&start_views=true")
+	require.NotContains(t, string(shared.requireStatus(http.StatusOK).body), "at the start.")
+	require.NotContains(t, string(shared.body), "Paid views")
 }
 
 func TestReportPage_refusesInvalidTermsOfAmounts(t *testing.T) {

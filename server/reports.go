@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -27,7 +26,7 @@ const reportFormat = 1
 // CreateReport answers POST /collections/{collection_id}/reports: it creates a report of a collection. The numbers of a report never
 // change.
 func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObject) (api.CreateReportResponseObject, error) {
-	caller, b := CallerFrom(ctx), *r.Body
+	caller, b := callerFrom(ctx), *r.Body
 	if b.ContinuesReportID != nil {
 		start, err := s.startOfContinuation(ctx, caller, r.CollectionID, b)
 		if err != nil {
@@ -54,7 +53,8 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 }
 
 // startOfContinuation returns the first day of a new report that continues an earlier report of the collection: the day after the end of the earlier report.
-// It fails if the collection has no such report, or if the report cannot be continued with the given start_date and include_children today.
+// It fails if the collection has no such report, if this day is in the future or too old for the tier, or if start_date, end_date or include_children
+// of the request do not fit the earlier report.
 func (s *Server) startOfContinuation(ctx context.Context, caller Caller, collection uuid.UUID, b api.CreateReportRequest) (openapi_types.Date, error) {
 	refuse := func(pointer, format string, args ...any) (openapi_types.Date, error) {
 		fault := bodyFault(pointer, faultConflict, format, args...)
@@ -228,11 +228,11 @@ func addKnown(sum **int64, unknown *int64, count *int64) {
 func (s *Server) ListReports(ctx context.Context, r api.ListReportsRequestObject) (api.ListReportsResponseObject, error) {
 	p := r.Params
 	query := store.ReportQuery{CollectionID: r.CollectionID, Order: orderOf(nil, "number", p.OrderDirection)}
-	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, query.Order, nil, r.CollectionID)
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor}, query.Order, nil, r.CollectionID)
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Report]{page: page, tag: []any{r.CollectionID, p}, encode: newRowEncoder(toAPIReportSummary), allRows: true,
+	return answerList(ctx, s, listRequest[store.Report]{page: page, encode: newRowEncoder(toAPIReportSummary), allRows: true,
 		find: func(o *store.Org, w store.Window, _ func(*store.Report) error) (*store.List[store.Report], error) {
 			query.Window = w
 			return o.ListReports(ctx, query)
@@ -241,27 +241,19 @@ func (s *Server) ListReports(ctx context.Context, r api.ListReportsRequestObject
 
 // UpdateReport answers PATCH /reports/{report_id}: it changes who can open the share page of a report, and what the page shows.
 func (s *Server) UpdateReport(ctx context.Context, r api.UpdateReportRequestObject) (api.UpdateReportResponseObject, error) {
-	settings, err := readDisplaySettings(r.Body.DisplaySettings)
+	patch, err := readSharing(r.Body.Access, r.Body.ShareExpiresAt, r.Body.DisplaySettings)
 	if err != nil {
 		return nil, err
 	}
-	patch := store.SharingPatch{ShareExpiry: readShareExpiry(r.Body.ShareExpiresAt), DisplaySettings: settings}
-	if r.Body.Access != nil {
-		patch.Access = new(store.Access(*r.Body.Access))
+	org := callerFrom(ctx).Org
+	patch.PasswordHash, err = hashPassword(ctx, r.Body.Password, func() error {
+		_, err := org.Report(ctx, r.ReportID)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	caller := CallerFrom(ctx)
-	if r.Body.Password != nil {
-		// Hashing is slow, so it must not run for an unknown report.
-		if _, err := caller.Org.Report(ctx, r.ReportID); err != nil {
-			return nil, err
-		}
-		hash, err := store.HashPassword(ctx, *r.Body.Password)
-		if err != nil {
-			return nil, err
-		}
-		patch.PasswordHash = &hash
-	}
-	_, err = caller.Org.UpdateReport(ctx, r.ReportID, patch)
+	_, err = org.UpdateReport(ctx, r.ReportID, patch)
 	if errors.Is(err, store.ErrPasswordRequired) {
 		return nil, passwordRequiredError("report")
 	}
@@ -271,7 +263,7 @@ func (s *Server) UpdateReport(ctx context.Context, r api.UpdateReportRequestObje
 // GetReport answers GET /reports/{report_id} with the stored bytes of a report. If the organisation's tier masks metrics, or the caller does not
 // want all videos and points, it answers with a part of the report.
 func (s *Server) GetReport(ctx context.Context, r api.GetReportRequestObject) (api.GetReportResponseObject, error) {
-	caller := CallerFrom(ctx)
+	caller := callerFrom(ctx)
 	withVideos, withPoints := r.Params.IncludeVideos == nil || *r.Params.IncludeVideos, r.Params.IncludePoints == nil || *r.Params.IncludePoints
 	if caller.View.masked {
 		part, err := readPartOfReport(ctx, caller.Org, r.ReportID, false)
@@ -289,7 +281,7 @@ func (s *Server) GetReport(ctx context.Context, r api.GetReportRequestObject) (a
 		if err := setETag(ctx, hashToETag(sum)); err != nil {
 			return nil, err
 		}
-		_, document, err := caller.Org.ReportDocument(ctx, r.ReportID)
+		document, err := caller.Org.ReportDocument(ctx, r.ReportID)
 		return reportBytes(document), err
 	}
 	if err := setETag(ctx, s.partOfReportETag(sum, withVideos)); err != nil {
@@ -299,8 +291,8 @@ func (s *Server) GetReport(ctx context.Context, r api.GetReportRequestObject) (a
 	return api.GetReport200JSONResponse(part), err
 }
 
-// partOfReportETag returns the ETag of a part of a report. Unlike the document, a part has the members of the present contract, so its ETag also
-// depends on the text of the contract.
+// partOfReportETag returns the ETag of a part of a report. The document is sent as it was stored, but a part is encoded again with the members of the
+// current contract. So the ETag of a part also depends on the text of the contract.
 func (s *Server) partOfReportETag(checksum []byte, withVideos bool) string {
 	return bodyETag(fmt.Appendf(checksum, "%s include_videos=%t", s.contract.etag, withVideos))
 }

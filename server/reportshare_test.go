@@ -56,7 +56,7 @@ func TestSharedReport_showsTheFrozenNumbersWithoutIDs(t *testing.T) {
 		}
 		days := visitor.visit(path + "?csv=history").requireStatus(http.StatusOK)
 		table := visitor.visit(path + "?csv=videos").requireStatus(http.StatusOK)
-		require.Contains(t, string(table.body), "link,removed,added_at,start_day")
+		require.Contains(t, string(table.body), "link,removed,uploaded_at,added_at,start_day")
 		visitor.visit(path + "?csv=x").requireStatus(http.StatusBadRequest)
 		visitor.visit(path + "?csv=accounts").requireStatus(http.StatusBadRequest)
 		hidden := append([]string{"@northwind.studio<", want.Videos[0].AccountID.String(), c.org.ID.String(), "Northwind</", collection.String(), report.String(), want.CreatedBy.String()}, toStrings(videos)...)
@@ -231,8 +231,8 @@ func TestReportPage_publishesTheReportOnASharePage(t *testing.T) {
 	require.Contains(t, string(signedIn.visit("/collection/"+collection.String()).requireStatus(http.StatusOK).body), `report/`+report.String()+`#share">public`)
 }
 
-// addSharedReport creates a report of 60 videos with captions and accounts. Its share page is public. The result has the paths of the page for members and
-// of the share page.
+// addSharedReport creates a report of 60 videos with captions and accounts. The share page of the report is public. page is the path of the page for
+// members, and path is the path of the share page.
 func (c *caller) addSharedReport() (page, path string, report client.Report) {
 	c.t.Helper()
 	collection := c.createNamedCollection("Launch")
@@ -277,7 +277,7 @@ func TestSharedReport_showsTheCaptionsAndAccountsThatTheMemberChose(t *testing.T
 				visitor.visit(path + "?csv=accounts").requireStatus(http.StatusBadRequest)
 			} else {
 				accounts := string(visitor.visit(path + "?csv=accounts&rate=2").requireStatus(http.StatusOK).body)
-				require.True(t, strings.HasPrefix(accounts, "username,platform,videos,"), accounts)
+				require.True(t, strings.HasPrefix(accounts, "report,period_start,period_end,username,platform,videos,"), accounts)
 				require.NotContains(t, accounts, "amount")
 				bodies += accounts
 			}
@@ -367,7 +367,7 @@ func TestUpdateReport_storesTheDisplaySettingsAsTheyWereSent(t *testing.T) {
 			require.Equal(t, fault, *p.Errors[0].Pointer+" "+p.Errors[0].Code)
 		}
 
-		// The form of the page keeps the members that it does not have.
+		// The form on the page of the report changes no members of display_settings for which it has no field.
 		page := c.newSignedInVisitor(t)
 		page.post("/collection/report/"+report.String(), "access", "public", "show_accounts", "true", "theme", "dark").requireStatus(http.StatusSeeOther)
 		var changed map[string]json.RawMessage

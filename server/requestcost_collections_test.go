@@ -80,7 +80,7 @@ func TestSharePage_readsTheHistoryOfTheVideosOnceAndItsImageReadsNoListOfVideos(
 			histories, members int
 		}{{"/card.png", 1, 0}, {"", 0, 1}, {"/card.png", 0, 0}} {
 			if n == 1 {
-				visitor.visit(path + "?page=1") // the first list of a version reads its order in a statement of its own
+				visitor.visit(path + "?page=1") // after a change of the data, the first list reads its order in an additional statement
 			}
 			a.Guard.Statements()
 			visitor.visit(path + want.suffix).requireStatus(http.StatusOK)

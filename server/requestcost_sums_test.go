@@ -35,8 +35,8 @@ func (a *app) databaseCPU() time.Duration {
 	return sum
 }
 
-// seedHistories adds 5,000 videos to a collection. Each has a point for each of the last 98 days, and for each week before, but not for more days than
-// oldest.
+// seedHistories adds 5,000 videos to a collection. Each video has a point for each of the last 98 days, and a point for each week before. No point is
+// older than the given number of days.
 func (c *caller) seedHistories(collection uuid.UUID, oldest int) {
 	c.t.Helper()
 	now := c.app.Clock.Now()
@@ -63,8 +63,8 @@ func (c *caller) seedHistories(collection uuid.UUID, oldest int) {
 	}
 }
 
-// forgetCounts removes four counts from the points of the last days, as if sources had stopped reporting them: the likes 36 days ago, the bookmarks
-// 700 days ago.
+// forgetCounts removes four counts from the newest points, as if sources had stopped reporting them: the likes 36 days ago, the comments 200 days ago,
+// the shares 400 days ago, and the bookmarks 700 days ago.
 func (a *app) forgetCounts() {
 	a.t.Helper()
 	for _, table := range []string{"snapshots_daily", "snapshots_weekly"} {

@@ -23,7 +23,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// These limits apply to each single request of TestRequestCost_expensiveRequestsUseLittleTimeAndMemory.
+// These limits apply to a single request. Some tests allow a multiple of a limit.
 const (
 	maxRequestCPU   = time.Second // maximum CPU time
 	maxRequestBytes = 64 << 20    // maximum number of allocated bytes
@@ -119,7 +119,7 @@ func hostileRequests(collectionPath string) map[string]hostileRequest {
 		"120,000 times the same parameter":           get(strings.Repeat("limit=1&", 120_000), "limit repeated_parameter", ""),
 		"many invalid escapes in the query":          get(strings.Repeat("%zz&", 250_000), `%zz syntax`, ""),
 		"a long parameter":                           get("q="+strings.Repeat("a", 1_000_000), "q max_length", "200"),
-		"an unknown long parameter":                  get(strings.Repeat("a", 1_000_000)+"=1", `"`+strings.Repeat("a", 100)+`…" unknown_parameter`, ""),
+		"an unknown long parameter":                  get(strings.Repeat("a", 1_000_000)+"=1", `"`+strings.Repeat("a", 99)+`…" unknown_parameter`, ""),
 		"many search words":                          get("q="+strings.Repeat("a+", 99)+"a", "q max_words", "at most 20 words, not 100"),
 		"search words with wide blanks between them": get("q="+strings.Repeat("a"+url.QueryEscape("\u2003"), 99), "q max_words", "at most 20 words, not 99"),
 		"a regular expression as the search text":    withStatus(get("q="+url.QueryEscape(`^(a+)+$ .*[\w%_]{1,9999}`), "", ""), http.StatusOK),
@@ -186,7 +186,8 @@ func faultPlace(f client.Fault) string {
 	return *f.Name
 }
 
-// A CSV file of the dashboard has no labels, so the server must not read them. As JSON, the labels of these videos would take 88 MB.
+// TestRequestCost_csvFileOfTheDashboardDoesNotReadLabels requests a CSV file of the dashboard. The file has no labels, so the server must not read them.
+// As JSON, the labels of these videos would take 88 MB.
 //
 //nolint:paralleltest // the test measures the time and memory of the whole process
 func TestRequestCost_csvFileOfTheDashboardDoesNotReadLabels(t *testing.T) {

@@ -263,12 +263,6 @@ func setWrongMethod(g *generator, r *generatedRequest) *generatedRequest {
 	if other, _ := sharedContract().match(r.method, u); other != nil {
 		return nil // the method is not wrong, because the contract has an operation with this method and this path
 	}
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
-		// With the id "bulk", the path belongs to another operation, such as trackVideos. The Allow header of that path has other methods.
-		if other, _ := sharedContract().match(method, u); other != nil && other.Path != r.op.Path {
-			return nil
-		}
-	}
 	if r.method == http.MethodOptions {
 		return r.setExpectedStatus(http.StatusNoContent, "the method is OPTIONS")
 	}

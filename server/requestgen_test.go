@@ -51,7 +51,7 @@ type generator struct {
 	ownItems       inventory // items of the organisation that sends the current request
 	otherItems     inventory // items of another organisation
 	missingItems   inventory // items that do not exist
-	callers        []*caller // callers whose tokens have the scopes "read" and "write"
+	callers        []*caller // callers whose tokens have all scopes
 	reader, writer *caller   // callers whose tokens have only the scope "read" (reader) or only the scope "write" (writer)
 	shortLinks     []string  // short links; at most one of them redirects to a video, and the others are dead
 	wrongLinks     []string  // texts that are not links of a video or an account
@@ -106,6 +106,9 @@ func (g *generator) generateValid(op *contractOperation) *generatedRequest {
 	}
 	for _, p := range op.parameters(openapi3.ParameterInPath) {
 		r.path[p.Name] = g.validText(op, p.Name, p.Schema.Value)
+		for r.path[p.Name] == "bulk" { // /videos/bulk and /accounts/bulk are paths of other operations
+			r.path[p.Name] = g.validText(op, p.Name, p.Schema.Value)
+		}
 	}
 	optionalPercent := randomElement(g.random, []int{0, 15, 30, 70})
 	for _, p := range op.parameters(openapi3.ParameterInQuery) {

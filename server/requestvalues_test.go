@@ -33,8 +33,8 @@ var suspiciousTexts = []string{
 // alphabets contains sets of characters. Each random text consists of characters of one set.
 var alphabets = [][]rune{[]rune("abcxyz0189"), []rune("äöüßéñ"), []rune("日本語漢字"), []rune("😀🎬👍"), []rune("aé日😀 -_'\"<>&%#@~,")}
 
-// Each list contains invalid values of one type. For example, no text in notDates is a valid date. Each text in a list is invalid for a
-// different reason.
+// Each list contains invalid values of one type. For example, no text in notDates is a valid date. The texts of a list are invalid for
+// different reasons.
 var (
 	notDates = []string{"2026-02-30", "2026-13-01", "2026-00-10", "0000-01-01", "1969-12-31", "3000-01-01", "9999-12-31", "2026-1-1", "20260101", "2026-01-01T00:00:00Z", "yesterday", "294277-01-01", "２０２６-01-01"}
 	notTimes = []string{"2026-02-22", "2026-02-22T00:31:05", "2026-02-30T00:00:00Z", "2026-02-22T25:00:00Z", "2026-02-22T00:31:05+99:99", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "294277-01-01T00:00:00Z", "2026-02-22 00:31:05+00:00", "1969-12-31T23:59:59Z", "2026-02-22T1:00:00+00:00", "2026-02-22T01:00:00,5Z", "1700000000"}

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -30,7 +32,7 @@ const (
 // routes returns the router of the server: an echo instance with all middleware, all operations of the OpenAPI contract and all other
 // routes. proxyNetworks contains the networks of trusted proxies.
 func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
-	compress, err := compression()
+	compress, err := newCompressor()
 	if err != nil {
 		return nil, err
 	}
@@ -44,24 +46,25 @@ func (s *Server) routes(proxyNetworks []netip.Prefix) (*echo.Echo, error) {
 	e.Use( // requests pass through the middleware in the order of this list
 		echo.WrapMiddleware(func(h http.Handler) http.Handler { return compress(h) }), // compress comes first, because it replaces the response writer for all middleware after it
 
-		requestIDs(),                         // requestIDs comes before any middleware that reads the request id
-		s.traceRequests(),                    // traceRequests comes before any middleware that queries the database. It comes after requestIDs, because the span contains the request id.
-		s.limitRequestTime(),                 // limitRequestTime comes before any middleware that can wait, and before logRequests, which sends the error response after a timeout
-		s.logRequests,                        // logRequests comes before recoverPanics, so that it logs the status 500 after a panic
-		s.setHeaders,                         // setHeaders comes before any middleware that can answer the request, so that every response has the headers
-		s.allowOrigins,                       // allowOrigins comes before authenticate, because the preflight request of a browser has no token
-		s.recoverPanics(),                    // recoverPanics comes after logRequests and before any middleware that can panic
-		limitBody,                            // limitBody comes before any middleware that reads the body
-		s.forOperations(s.authenticate),      // authenticate comes before limitOrganisation, which needs the tier, and before validate, so that 401 precedes 400
-		s.forOperations(s.limitOrganisation), // limitOrganisation comes before validate, so that invalid requests are also counted
-		s.forOperations(s.checkScope),        // checkScope comes after limitOrganisation, so that a response with status 403 has the RateLimit headers
-		s.forOperations(s.limitInFlight),     // limitInFlight comes after the quick checks, and before validate, which reads the body
-		s.forOperations(s.validate),          // validate comes after all checks that do not need the body, because it reads the body
-
-		s.forOperations(s.chooseFormat), // chooseFormat comes after limitOrganisation, so that requests with an invalid Accept are counted. It comes before any middleware that changes the JSON.
-
-		s.forOperations(s.idempotency),         // idempotency comes after validate, because it hashes the body that validate decodes
-		s.forOperations(s.answerConditionally), // answerConditionally comes after idempotency, because an ETag must depend only on the operation's response
+		requestIDs,           // requestIDs comes before any middleware that reads the request id
+		s.traceRequests(),    // traceRequests comes before any middleware that queries the database. It comes after requestIDs, because the span contains the request id.
+		s.limitRequestTime(), // limitRequestTime comes before any middleware that can wait, and before logRequests, which sends the error response after a timeout
+		s.logRequests,        // logRequests comes before recoverPanics, so that it logs the status 500 after a panic
+		s.setHeaders,         // setHeaders comes before any middleware that can answer the request, so that every response has the headers
+		s.allowOrigins,       // allowOrigins comes before authenticate, because the preflight request of a browser has no token
+		s.recoverPanics(),    // recoverPanics comes after logRequests and before any middleware that can panic
+		limitBody,            // limitBody comes before any middleware that reads the body
+		s.refuseOtherMethods, // refuseOtherMethods comes after the middleware that sets the headers of all responses, and before any operation
+		s.forOperations(
+			s.authenticate,        // authenticate comes before limitOrganisation, which needs the tier, and before validate, so that 401 precedes 400
+			s.limitOrganisation,   // limitOrganisation comes before validate, so that invalid requests are also counted
+			s.checkScope,          // checkScope comes after limitOrganisation, so that a response with status 403 has the RateLimit headers
+			s.limitInFlight,       // limitInFlight comes after the quick checks, and before validate, which needs the body
+			s.validate,            // validate comes after all checks that do not need the body
+			s.chooseFormat,        // chooseFormat comes after limitOrganisation, so that requests with an invalid Accept are counted. It comes before any middleware that changes the JSON.
+			s.idempotency,         // idempotency comes after validate, because it hashes the body that validate decodes
+			s.answerConditionally, // answerConditionally comes after idempotency, because an ETag must depend only on the operation's response
+		),
 	)
 	api.RegisterHandlers(getAndHeadRouter{e}, api.NewStrictHandler(s, nil))
 	// The routes below are not operations of the OpenAPI contract, so forOperations skips its middleware for them.
@@ -98,6 +101,24 @@ func (h getAndHeadRouter) GET(path string, handler echo.HandlerFunc, m ...echo.M
 	return h.Echo.GET(path, handler, m...)
 }
 
+// refuseOtherMethods is a middleware that answers with status 405 if the OpenAPI contract has the path of a request, but not with the method of the
+// request. It is needed for paths that also match another route: without it, GET /videos/bulk would be a request for the video with the id "bulk".
+func (s *Server) refuseOtherMethods(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		path := c.Request().URL.EscapedPath()
+		methods, ok := s.contract.methods[path]
+		if !ok || path == c.Path() {
+			return next(c)
+		}
+		allowed := append([]string{http.MethodOptions}, methods...)
+		if slices.Contains(methods, http.MethodGet) {
+			allowed = append(allowed, http.MethodHead)
+		}
+		c.Response().Header().Set(echo.HeaderAllow, strings.Join(allowed, ", "))
+		return echo.ErrMethodNotAllowed
+	}
+}
+
 // ipExtractor returns a function that returns the IP address of the caller. The function uses
 // X-Forwarded-For only if a trusted proxy sent the request.
 func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
@@ -132,14 +153,21 @@ func (s *Server) answerReadyz(c echo.Context) error {
 // operationMiddleware is a middleware for requests that call the operation op of the OpenAPI contract.
 type operationMiddleware func(c echo.Context, op *operation, next echo.HandlerFunc) error
 
-// forOperations returns a middleware that calls m for operations of the OpenAPI contract, and does nothing for all other routes.
-func (s *Server) forOperations(m operationMiddleware) echo.MiddlewareFunc {
+// forOperations returns a middleware that calls each operationMiddleware, in the order of the list, for operations of the OpenAPI contract. It does
+// nothing for all other routes.
+func (s *Server) forOperations(list ...operationMiddleware) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			if op := s.contract.requestedOperation(c); op != nil {
-				return m(c, op, next)
+			op := s.contract.requestedOperation(c)
+			if op == nil {
+				return next(c)
 			}
-			return next(c)
+			handler := next
+			for _, m := range slices.Backward(list) {
+				after := handler
+				handler = func(c echo.Context) error { return m(c, op, after) }
+			}
+			return handler(c)
 		}
 	}
 }

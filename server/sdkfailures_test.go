@@ -185,7 +185,7 @@ func TestGoSDK_newReturnsNoClientIfAnOptionFails(t *testing.T) {
 const loginPage = "<!DOCTYPE html><title>Sign in</title>\n"
 
 // startLoginProxy starts a server that imitates a proxy with a login page: it answers each request with status 200 and HTML. Below the path /broken,
-// it answers with JSON that is cut, and below the path /empty, it answers GET requests with status 204.
+// it answers with JSON that is cut off. Below the path /empty, it answers with status 204 and no content.
 func startLoginProxy(t *testing.T) (address string, requests *atomic.Int64) {
 	t.Helper()
 	requests = &atomic.Int64{}
@@ -212,7 +212,8 @@ type unexpectedOutput struct {
 	Code, ContentType, Body, Message string
 }
 
-// requireUnexpectedAnswers checks the errors of calls through the proxy of startLoginProxy. The last call was a download.
+// requireUnexpectedAnswers checks the errors of five calls through the proxy of startLoginProxy. path is the path of the API on the proxy: "", "/broken" or
+// "/empty". The last call was a download.
 func requireUnexpectedAnswers(t *testing.T, path string, got []unexpectedOutput) {
 	t.Helper()
 	require.Len(t, got, 5)
@@ -220,7 +221,7 @@ func requireUnexpectedAnswers(t *testing.T, path string, got []unexpectedOutput)
 		require.Empty(t, failed.Code)
 		isDownload := i == len(got)-1
 		switch {
-		case path == "/empty" && (i < 2 || isDownload): // only GET requests get status 204
+		case path == "/empty" && (i < 2 || isDownload): // these calls send GET requests, so status 204 is an error
 			require.Equal(t, http.StatusNoContent, failed.Status)
 			require.Contains(t, failed.Message, "unexpected Content-Type")
 		case path == "/broken" && i < 3:
@@ -254,37 +255,91 @@ func TestSDKs_reportSuccessfulAnswersThatAreNotFromTheServer(t *testing.T) {
 	}
 }
 
+// collectUnexpected calls the same five operations as the programs unexpected.mjs and unexpected.py, and returns the error of each call.
+func collectUnexpected(t *testing.T, sdk *client.ReelTally) (got []unexpectedOutput) {
+	t.Helper()
+	collect := func(err error) {
+		var failed *client.Error
+		if err == nil {
+			got = append(got, unexpectedOutput{})
+		} else {
+			require.ErrorAs(t, err, &failed)
+			got = append(got, unexpectedOutput{failed.StatusCode, failed.Code, failed.ContentType, failed.Body, failed.Error()})
+		}
+	}
+	_, err := sdk.ListEvents(t.Context(), client.ListEventsOptions{})
+	collect(err)
+	for _, err := range sdk.AllVideos(t.Context(), client.ListVideosOptions{}) {
+		collect(err)
+	}
+	_, err = sdk.TrackVideos(t.Context(), client.TrackVideosOptions{Links: []string{videoURL(1)}})
+	collect(err)
+	collect(sdk.DeleteWebhook(t.Context(), uuid.New()))
+	var file bytes.Buffer
+	_, err = sdk.Download(t.Context(), &file, "/videos", nil, client.CSV)
+	collect(err)
+	require.Empty(t, file.Bytes(), "the page of a proxy must not be written to the file")
+	return got
+}
+
 func TestGoSDK_reportsSuccessfulAnswersThatAreNotFromTheServer(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"", "/broken", "/empty"} {
 		address, requests := startLoginProxy(t)
 		sdk, err := client.New(address+path, "rt_x")
 		require.NoError(t, err)
-		var got []unexpectedOutput
-		collect := func(err error) {
-			var failed *client.Error
-			if err == nil {
-				got = append(got, unexpectedOutput{})
-			} else {
-				require.ErrorAs(t, err, &failed)
-				got = append(got, unexpectedOutput{failed.StatusCode, failed.Code, failed.ContentType, failed.Body, failed.Error()})
-			}
-		}
-		_, err = sdk.ListEvents(t.Context(), client.ListEventsOptions{})
-		collect(err)
-		for _, err := range sdk.AllVideos(t.Context(), client.ListVideosOptions{}) {
-			collect(err)
-		}
-		_, err = sdk.TrackVideos(t.Context(), client.TrackVideosOptions{Links: []string{videoURL(1)}})
-		collect(err)
-		collect(sdk.DeleteWebhook(t.Context(), uuid.New()))
-		var file bytes.Buffer
-		_, err = sdk.Download(t.Context(), &file, "/videos", nil, client.CSV)
-		collect(err)
-		require.Empty(t, file.Bytes(), "the page of a proxy must not be written to the file")
-		requireUnexpectedAnswers(t, path, got)
+		requireUnexpectedAnswers(t, path, collectUnexpected(t, sdk))
 		require.EqualValues(t, 5, requests.Load(), "such a response must not be repeated")
 	}
+}
+
+// requireWaitsUntilDate calls `authenticate` with the address of a server that refuses the first request with a date in Retry-After. It requires that
+// the second request comes after this date, even if the clocks of the server and of this machine differ by an hour.
+func requireWaitsUntilDate(t *testing.T, authenticate func(address string)) {
+	t.Helper()
+	for _, difference := range []time.Duration{0, -time.Hour, time.Hour} {
+		var received []time.Time
+		limiting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			received = append(received, time.Now())
+			now := time.Now().UTC().Add(difference)
+			w.Header().Set("Date", now.Format(http.TimeFormat))
+			if len(received) == 1 {
+				w.Header().Set("Retry-After", now.Add(2*time.Second).Format(http.TimeFormat))
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, "{}")
+		}))
+		authenticate(limiting.URL)
+		limiting.Close()
+		require.Len(t, received, 2)
+		require.Greater(t, received[1].Sub(received[0]), 900*time.Millisecond, "the client must wait until the date in Retry-After") // dates have whole seconds
+	}
+}
+
+func TestSDKs_waitUntilTheDateInRetryAfter(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	for _, s := range sdks {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			requireWaitsUntilDate(t, func(address string) {
+				require.Equal(t, "accepted\n", s.runProgram(t, address, "rt_x", "testdata/sdk/authenticate"+s.extension))
+			})
+		})
+	}
+}
+
+func TestGoSDK_waitsUntilTheDateInRetryAfter(t *testing.T) {
+	t.Parallel()
+	storetest.SkipIfShort(t)
+	requireWaitsUntilDate(t, func(address string) {
+		sdk, err := client.New(address, "rt_x")
+		require.NoError(t, err)
+		_, err = sdk.Authenticate(t.Context())
+		require.NoError(t, err)
+	})
 }
 
 func TestSDKs_acceptAnAnswer202WithoutContent(t *testing.T) {

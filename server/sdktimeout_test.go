@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 )
 
-// slowTransport imitates a server that sends the parts of its response, with the same pause before each part. After the last part, the server sends
-// nothing if hangs is true. For the first `silent` requests, the server sends nothing at all.
+// slowTransport imitates a server that sends the parts of its response, with the same pause before each part. If hangs is
+// true, the response does not end after the last part. For the first `silent` requests, the server sends nothing at all.
 type slowTransport struct {
 	silent int
 	status int

@@ -121,7 +121,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{store: o.Store, resolver: o.Resolver, appURL: strings.TrimRight(o.AppURL, "/"), secure: app.Scheme == "https",
 		cursorKey: o.CursorKey, now: o.Now, logger: o.Logger, rates: o.RateStore,
-		previewAllowance: o.PreviewAllowance, requestTimeout: cmp.Or(o.RequestTimeout, DefaultRequestTimeout),
+		previewAllowance: o.PreviewAllowance, requestTimeout: cmp.Or(o.RequestTimeout, defaultRequestTimeout),
 		maxPage: maxPageBytes, traces: o.Traces, status: o.Status, version: o.Version}
 	if s.tiers, err = o.TierLimits.mergeWithDefaults(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)

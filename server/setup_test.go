@@ -100,7 +100,8 @@ func TestSetup_concurrentVisitorsCreateOneOrganisation(t *testing.T) {
 	})
 }
 
-// The test runs the commands of the page with its own HTTP client. It reads the method, the headers and the body from the command.
+// TestSetup_showsCommandsThatTrackAndReadAVideo reads the token, the body and the path from each curl command on the page. It sends the same requests
+// with its own HTTP client.
 func TestSetup_showsCommandsThatTrackAndReadAVideo(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

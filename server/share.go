@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ import (
 // password are also counted.
 var shareViewLimit = addressLimit{"share_views", 120, "requests for share pages"}
 
-// All share pages of an organisation together can send maxShareReads GET requests a minute to one operation of
+// maxShareReads is the maximum number of GET requests in a minute that all share pages of an organisation together can send to one operation of
 // the API. Requests of the organisation's programs are counted separately.
 const maxShareReads = 600
 
@@ -47,15 +48,40 @@ func passwordRequiredError(kind string) *Error {
 	return e
 }
 
-// readShareExpiry converts the member share_expires_at of a request to a change for the database. The result is nil if the member was not sent.
-func readShareExpiry(at nullable.Nullable[time.Time]) *store.ShareExpiryChange {
-	switch {
-	case !at.IsSpecified():
-		return nil
-	case at.IsNull():
-		return &store.ShareExpiryChange{}
+// maxDisplaySettings is the maximum size of the display_settings of a collection or report, in bytes. It keeps lists small, because each entry of a
+// list contains its settings.
+const maxDisplaySettings = 16 << 10
+
+// readSharing converts the members access, share_expires_at and display_settings of a request to a change for the database. For the password, see
+// hashPassword.
+func readSharing(access *api.Access, expiresAt nullable.Nullable[time.Time], settings json.RawMessage) (store.SharingPatch, error) {
+	patch := store.SharingPatch{DisplaySettings: settings}
+	if len(settings) > maxDisplaySettings {
+		return patch, invalidRequest(bodyFault("/display_settings", faultMaxLength, "display_settings must have at most %d bytes, not %d", maxDisplaySettings, len(settings)))
 	}
-	return &store.ShareExpiryChange{At: new(store.InstantOf(at.MustGet()))}
+	if access != nil {
+		patch.Access = new(store.Access(*access))
+	}
+	if expiresAt.IsSpecified() {
+		patch.ShareExpiry = &store.Change[store.Instant]{}
+		if !expiresAt.IsNull() {
+			patch.ShareExpiry.To = new(store.InstantOf(expiresAt.MustGet()))
+		}
+	}
+	return patch, nil
+}
+
+// hashPassword returns the hash of the password of a request, or nil if the request has no password. Hashing is slow, so it must not run for an unknown
+// collection or report: hashPassword first calls requireItem, which returns an error if the collection or report is unknown.
+func hashPassword(ctx context.Context, password *string, requireItem func() error) (*string, error) {
+	if password == nil {
+		return nil, nil //nolint:nilnil // a request without a password does not change the password
+	}
+	if err := requireItem(); err != nil {
+		return nil, err
+	}
+	hash, err := store.HashPassword(ctx, *password)
+	return &hash, err
 }
 
 // FindShare returns the public or protected collection or report whose share page has this hash and has not expired.
@@ -99,7 +125,7 @@ func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, 
 	}{{page + ":" + clientAddress(ctx), wrongPasswordsPerAddress}, {page, wrongPasswordsPerPage}}
 	// Count the attempt before the check, so that concurrent attempts cannot exceed the limits.
 	for _, limit := range limits {
-		quota, err := b.s.rates.Take(ctx, limit.key, limit.attempts, limit.window)
+		quota, err := b.s.rates.Count(ctx, limit.key, 1, limit.attempts, limit.window)
 		if err == nil && quota.Exceeded {
 			e := problem(CodeRateLimited, "There were too many wrong passwords. Try again in %s.", inMinutes(quota.Reset))
 			e.RetryAfter = quota.Reset
@@ -118,7 +144,7 @@ func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, 
 	}
 	// The password is correct, so subtract the attempt again.
 	for _, limit := range limits {
-		if _, err := b.s.rates.GiveBack(ctx, limit.key, limit.attempts, limit.window); err != nil {
+		if _, err := b.s.rates.Count(ctx, limit.key, -1, limit.attempts, limit.window); err != nil {
 			return "", b.problem(ctx, err)
 		}
 	}
@@ -139,7 +165,8 @@ func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 func (b pageBackend) signSharePass(share store.Share, expiryText string) string {
 	// The signature covers the hash of the password. So a new password makes all earlier passes invalid.
 	parts := []string{"share pass", *share.Hash, *share.PasswordHash, expiryText}
-	// If the page was closed and opened again, all earlier passes are invalid too. Earlier versions do not know share.Reopened.
+	// If the page was closed and opened again, all earlier passes are invalid too. If share.Reopened is 0, it is not signed, so that passes of
+	// program versions without this field stay valid.
 	if share.Reopened > 0 {
 		parts = append(parts, strconv.FormatInt(share.Reopened, 10))
 	}

@@ -74,13 +74,17 @@ func TestCollectionPage_showsExpiryAndLastVisitOfItsSharePage(t *testing.T) {
 		v, page := c.newSignedInVisitor(t), "/collection/"+collection.String()
 		day := a.Clock.Now().UTC().AddDate(0, 0, 2).Format(time.DateOnly)
 		v.post(page, "access", "public", "metric", "views", "last_day", day).requireStatus(http.StatusSeeOther)
-		closes := a.Clock.Now().UTC().AddDate(0, 0, 3).Format(time.DateOnly) + " 00:00"
 		before := string(v.visit(page).body)
-		require.Contains(t, textOf(v.visit(page).parsePage()), "Open until "+closes)
+		require.Contains(t, textOf(v.visit(page).parsePage()), "Open until the end of "+day+" (UTC)")
 		require.Contains(t, before, "Not opened yet")
 		stored := decode[client.Collection](c.send(http.MethodGet, "/collections/"+collection.String(), nil).requireStatus(http.StatusOK))
 		require.Equal(t, day, stored.ShareExpiresAt.UTC().AddDate(0, 0, -1).Format(time.DateOnly))
 		require.Equal(t, "00:00:00", stored.ShareExpiresAt.UTC().Format(time.TimeOnly), "the page must be open until the end of the day")
+
+		c.send(http.MethodPatch, "/collections/"+collection.String(), map[string]any{"share_expires_at": day + "T08:30:00Z"}).requireStatus(http.StatusNoContent)
+		require.Contains(t, textOf(v.visit(page).parsePage()), "Open until "+day+" 08:30 UTC")
+		v.post(page, "access", "public", "metric", "views", "last_day", "").requireStatus(http.StatusSeeOther)
+		v.post(page, "access", "public", "metric", "views", "last_day", day).requireStatus(http.StatusSeeOther)
 
 		visitor := &visitor{app: a, t: t}
 		opened := func() string {
@@ -101,7 +105,7 @@ func TestCollectionPage_showsExpiryAndLastVisitOfItsSharePage(t *testing.T) {
 		require.Contains(t, string(v.visit(page).body), opened())
 
 		a.Clock.Advance(72 * time.Hour)
-		require.Contains(t, textOf(v.visit(page).parsePage()), "Closed since "+closes)
+		require.Contains(t, textOf(v.visit(page).parsePage()), "Closed since the end of "+day+" (UTC)")
 		v.post(page, "access", "public", "metric", "views", "last_day", day, "title", "Our launch").requireStatus(http.StatusSeeOther)
 		visitor.visit("/c/" + *stored.Hash).requireStatus(http.StatusNotFound)
 		require.Contains(t, string(v.post(page, "access", "public", "metric", "views", "last_day", "soon").requireStatus(http.StatusBadRequest).body), "2026-12-31")
@@ -207,6 +211,35 @@ func TestCollectionPage_keepsItsViewAfterTheShareForm(t *testing.T) {
 	(&visitor{app: a, t: t}).visit(attributeValue(address[0], "href")).requireStatus(http.StatusOK)
 	v.post(action, "access", "private").requireStatus(http.StatusSeeOther)
 	require.Empty(t, findElements(findElements(v.visit(saved).parsePage(), "p")[0], "a"), "a private collection has no address")
+}
+
+func TestPages_sayThatASharePageStaysPrivate(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, _ := createDashboardData(a, c)
+	v := c.newSignedInVisitor(t)
+	for _, page := range []string{"/collection/" + collection.String(), "/collection/report/" + c.createReport(collection).String()} {
+		selected := func() string {
+			choice := findElements(v.visit(page).parsePage(), "select")
+			for _, option := range slices.Concat(findElements(choice[len(choice)-2], "option"), findElements(choice[len(choice)-1], "option")) {
+				if strings.Contains(textOf(option), "(") && slices.ContainsFunc(option.Attr, func(a html.Attribute) bool { return a.Key == "selected" }) {
+					return attributeValue(option, "value")
+				}
+			}
+			return ""
+		}
+		require.Equal(t, "protected", selected(), "a new share page must have a link after it was saved")
+		target := v.post(page+"?metric=views", "access", "private", "password", "a long secret", "metric", "views").requireStatus(http.StatusSeeOther).Header.Get("Location")
+		notice := findElements(v.visit(target).requireStatus(http.StatusOK).parsePage(), "p")[0]
+		require.Equal(t, "Saved. Nobody can open the page: it is private. To open it, choose who can open it: Share page", textOf(notice))
+		require.Equal(t, page+"?metric=views#share", linkWithText(notice, "Share page"))
+
+		target = v.post(page, "access", "public", "metric", "views").requireStatus(http.StatusSeeOther).Header.Get("Location")
+		require.Contains(t, textOf(findElements(v.visit(target).parsePage(), "p")[0]), "Its address is http")
+		require.Equal(t, "public", selected())
+		require.NotContains(t, textOf(v.visit(page+"?notice=share-private").parsePage()), "To open it")
+	}
 }
 
 func TestCollectionPage_saysWhatVisitorsOfTheSharePageSee(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// A visitor who gave the password must give it again after the page was closed, even if its password is still the same.
+// TestSharePage_asksForThePasswordAgainAfterThePageWasClosed closes protected share pages and opens them again with the same password. Then a visitor who
+// gave the password before must give it again.
 func TestSharePage_asksForThePasswordAgainAfterThePageWasClosed(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

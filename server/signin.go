@@ -16,7 +16,7 @@ import (
 var signInLimit = addressLimit{"sign_in", 10, "sign-in attempts"}
 
 // limitSignIn calls attempt, an attempt to sign in, and returns its error as a *web.Problem. If the IP address has made too many failed attempts in the
-// current minute, it does not call attempt. It counts before the call, so that concurrent attempts cannot exceed the limit.
+// current minute, limitSignIn does not call attempt. It counts the attempt before the call, so that concurrent attempts cannot exceed the limit.
 func (b pageBackend) limitSignIn(ctx context.Context, attempt func() error) error {
 	limits := b.s.tokens.addressLimits
 	err := limits.countRequest(ctx, signInLimit, clientAddress(ctx))

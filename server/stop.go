@@ -40,11 +40,31 @@ func (s *Server) StopVideoByID(ctx context.Context, r api.StopVideoByIDRequestOb
 // stopReferencedVideo stops the tracking of one video. If the organisation does not track it, the error has the code not_found. idOrLink is the id or
 // link of the video as the caller sent it.
 func stopReferencedVideo(ctx context.Context, ref store.Ref, idOrLink string) error {
-	missing, err := CallerFrom(ctx).Org.StopVideos(ctx, []store.Ref{ref}, true)
-	if err == nil && len(missing) > 0 {
+	id, err := videoResource.trackedID(ctx, ref, idOrLink)
+	if err != nil {
+		return err
+	}
+	untracked, err := callerFrom(ctx).Org.StopVideos(ctx, []uuid.UUID{id})
+	if err == nil && len(untracked) > 0 {
 		return untrackedError(link.Video, idOrLink)
 	}
 	return err
+}
+
+// trackedID returns the id of the video or account that ref identifies. If ref is a link and the organisation does not track its video or account, the
+// error has the code not_found. If ref is an id, trackedID returns it without a check. idOrLink is the id or link as the caller sent it.
+func (res resource) trackedID(ctx context.Context, ref store.Ref, idOrLink string) (uuid.UUID, error) {
+	if ref.ID != uuid.Nil {
+		return ref.ID, nil
+	}
+	ids, err := res.trackedIDs(callerFrom(ctx).Org, ctx, []link.Link{ref.Link})
+	switch {
+	case err != nil:
+		return uuid.Nil, err
+	case ids[0] == uuid.Nil:
+		return uuid.Nil, untrackedError(res.kind, idOrLink)
+	}
+	return ids[0], nil
 }
 
 // StopAccount answers DELETE /accounts: it stops the tracking of the account with the id or link in the request body.
@@ -64,10 +84,15 @@ func (s *Server) StopAccountByID(ctx context.Context, r api.StopAccountByIDReque
 }
 
 // stopReferencedAccount stops the tracking of one account. If the organisation does not track it, the error has the code not_found. idOrLink is the id
-// or link of the account as the caller sent it. A tier that does not show metrics gets no numbers of videos, because their sum is one.
+// or link of the account as the caller sent it. A tier that does not show metrics gets no numbers of videos,
+// because they add up to the metric total_videos_tracked of the account.
 func stopReferencedAccount(ctx context.Context, ref store.Ref, idOrLink string) (api.StoppedAccount, error) {
-	caller := CallerFrom(ctx)
-	videos, found, err := caller.Org.StopAccount(ctx, ref)
+	caller := callerFrom(ctx)
+	id, err := accountResource.trackedID(ctx, ref, idOrLink)
+	if err != nil {
+		return api.StoppedAccount{}, err
+	}
+	videos, found, err := caller.Org.StopAccount(ctx, id)
 	switch {
 	case err != nil:
 		return api.StoppedAccount{}, err
@@ -105,12 +130,12 @@ func (s *Server) stopItems(ctx context.Context, res resource, idsOrLinks []strin
 	if err != nil {
 		return bulkResponse{}, err
 	}
-	refs := convertAll(entries, func(e stopEntry) store.Ref { return store.Ref{ID: e.id} })
-	missing, err := res.stopTracking(CallerFrom(ctx).Org, ctx, refs, false)
+	ids := convertAll(entries, func(e stopEntry) uuid.UUID { return e.id })
+	untracked, err := res.stopTracking(callerFrom(ctx).Org, ctx, ids)
 	if err != nil {
 		return bulkResponse{}, err
 	}
-	result := toStopResult(res.kind, entries, missing)
+	result := toStopResult(res.kind, entries, untracked)
 	if !result.Success {
 		return bulkResponse{http.StatusMultiStatus, result}, nil
 	}
@@ -184,7 +209,7 @@ func (s *Server) trackedIDsOfLinks(ctx context.Context, res resource, urls []str
 			links[i] = p.link
 		}
 	}
-	ids, err = res.trackedIDs(CallerFrom(ctx).Org, ctx, links)
+	ids, err = res.trackedIDs(callerFrom(ctx).Org, ctx, links)
 	return ids, refused, err
 }
 
@@ -207,12 +232,12 @@ func untrackedLinksError(faults []api.Fault) *Error {
 	return e
 }
 
-// toStopResult returns the response to a request to stop the tracking of many videos or accounts. untrackedRefs are the videos or accounts
+// toStopResult returns the response to a request to stop the tracking of many videos or accounts. "untracked" has the ids of the videos or accounts
 // that were not tracked before the request.
-func toStopResult(kind link.Kind, entries []stopEntry, untrackedRefs []store.Ref) api.StopResult {
-	failed := make(map[uuid.UUID]bool, len(untrackedRefs))
-	for _, ref := range untrackedRefs {
-		failed[ref.ID] = true
+func toStopResult(kind link.Kind, entries []stopEntry, untracked []uuid.UUID) api.StopResult {
+	failed := make(map[uuid.UUID]bool, len(untracked))
+	for _, id := range untracked {
+		failed[id] = true
 	}
 	result := api.StopResult{Success: len(failed) == 0, Results: make([]api.StopEntry, len(entries))}
 	for i, e := range entries {

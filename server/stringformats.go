@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/reeltally/reeltally/internal/words"
 )
 
 // stringFormats has validators for the string formats of the OpenAPI contract. They replace those of the OpenAPI library, which does not check uuid and
@@ -41,7 +43,7 @@ var timePattern = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|
 // parseTime parses a time in the form of RFC 3339. It fails if the year is not between firstYear and lastYear.
 func parseTime(s string) (time.Time, error) {
 	if !timePattern.MatchString(s) {
-		return time.Time{}, fmt.Errorf("%s is not of the form %s", quoteText(s), time.RFC3339)
+		return time.Time{}, fmt.Errorf("%s is not of the form %s", words.Quote(s), time.RFC3339)
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// Two accounts can have the same name: names of accounts that are known only by id are unknown, and a handle can move to another account.
+// TestSumByAccount_doesNotMixAccountsWithTheSameName sums the gains of accounts with equal usernames. If an account is known only by its id, its username
+// is empty. A username can also move from one account to another.
 func TestSumByAccount_doesNotMixAccountsWithTheSameName(t *testing.T) {
 	t.Parallel()
 	first, second := uuid.New(), uuid.New()

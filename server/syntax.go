@@ -17,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -131,8 +132,9 @@ func (s *jsonScan) scanValue() bool {
 	return ok
 }
 
-// checkCharacters adds a fault if the schema of a text has the extension x-text and the text has a character that x-text forbids. Its value is
-// "line" for a text that is shown on one line, and "lines" for a text with several lines. NUL characters have a fault of their own already.
+// checkCharacters adds a fault if the schema of a text has the extension x-text and the text has a character that x-text forbids. The value of x-text
+// is "line" if the text is shown on one line, and "lines" if the text can have several lines. checkCharacters ignores NUL characters, because another
+// check refuses them.
 func (s *jsonScan) checkCharacters(text string) {
 	schema := s.schema
 	for _, step := range s.path {
@@ -189,7 +191,7 @@ func (s *jsonScan) scanObject() bool {
 			return false
 		}
 		if seen[name] {
-			s.addFault(faultDuplicateMember, "the member %s occurs twice", quoteText(name))
+			s.addFault(faultDuplicateMember, "the member %s occurs twice", words.Quote(name))
 		}
 		seen[name] = true
 		if !s.scanValue() {
@@ -296,7 +298,7 @@ func jsonPointer(path []string) string {
 		pointer.WriteByte('/')
 		pointer.WriteString(escapePointer(name))
 	}
-	return truncateText(pointer.String())
+	return words.Truncate(pointer.String(), maxPlace)
 }
 
 // pointerEscaper escapes the name of a member for a JSON pointer. It also replaces NUL characters, which responses must not contain.
@@ -308,36 +310,6 @@ func escapePointer(name string) string { return pointerEscaper.Replace(name) }
 // maxPlace is the maximum length of a JSON pointer in an error response, in characters. It also
 // limits the error texts of the MCP handler.
 const maxPlace = 500
-
-// truncateText returns s, cut to maxPlace characters if s is longer. The last character of a cut text is "…".
-func truncateText(s string) string {
-	if head, longer := firstRunes(s, maxPlace); longer {
-		head, _ = firstRunes(head, maxPlace-1)
-		return head + "…"
-	}
-	return s
-}
-
-// quoteText prepares a text from a request for an error message. The result is escaped, cut to 100 characters, and in quotes.
-func quoteText(s string) string {
-	const maxQuoted = 100
-	head, longer := firstRunes(s, maxQuoted)
-	if longer {
-		head += "…"
-	}
-	return strconv.Quote(head)
-}
-
-// firstRunes returns the first n characters of s. isLonger is true if s has more characters.
-func firstRunes(s string, n int) (head string, isLonger bool) {
-	for i := range s {
-		if n == 0 {
-			return s[:i], true
-		}
-		n--
-	}
-	return s, false
-}
 
 // checkQuery parses the query of a URL. It returns the valid parameters and at most maxFaults
 // faults. Wrong syntax, which net/url silently drops, is a fault.
@@ -354,16 +326,16 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 		rawName, rawValue, _ := strings.Cut(pair, "=")
 		if strings.Contains(pair, ";") {
 			faults = append(faults, queryFault(quoteName(rawName), faultSyntax,
-				"%s contains a semicolon; pairs are separated by &, and a semicolon in a value is written %%3B", quoteText(pair)))
+				"%s contains a semicolon; pairs are separated by &, and a semicolon in a value is written %%3B", words.Quote(pair)))
 			continue
 		}
 		name, nameErr := url.QueryUnescape(rawName)
 		value, valueErr := url.QueryUnescape(rawValue)
 		switch {
 		case nameErr != nil || valueErr != nil:
-			faults = append(faults, queryFault(quoteName(rawName), faultSyntax, "%s is not percent-encoded correctly; a %% itself is written %%25", quoteText(pair)))
+			faults = append(faults, queryFault(quoteName(rawName), faultSyntax, "%s is not percent-encoded correctly; a %% itself is written %%25", words.Quote(pair)))
 		case op.query[name] == nil:
-			faults = append(faults, queryFault(quoteName(name), faultUnknownParameter, "%s is not a parameter of this operation; %s", quoteText(name), allowedParameters(op)))
+			faults = append(faults, queryFault(quoteName(name), faultUnknownParameter, "%s is not a parameter of this operation; %s", words.Quote(name), allowedParameters(op)))
 		case describeInvalidText(value) != "":
 			faults = append(faults, queryFault(name, faultEncoding, "%s contains %s", name, describeInvalidText(value)))
 		case values.Has(name) && !isArray(op.query[name]):
@@ -374,9 +346,9 @@ func checkQuery(raw string, op *operation) (url.Values, []api.Fault) {
 				value = values.Get(name) + "," + value
 			}
 			if hasTooManyEntries(op.query[name], value) {
-				faults = append(faults, queryFault(name, faultMaxItems, "%s must have at most %d entries, not %d",
-					name, *op.query[name].Schema.Value.MaxItems, 1+strings.Count(value, ",")))
-				continue
+				most := int(*op.query[name].Schema.Value.MaxItems) //nolint:gosec // no overflow, because the limits in the contract are small
+				faults = append(faults, queryFault(name, faultMaxItems, "%s must have at most %d entries, not %d", name, most, 1+strings.Count(value, ",")))
+				value = strings.Join(strings.SplitN(value, ",", most+1)[:most], ",") // checkContract checks the first entries, so that their faults are reported too
 			}
 			values.Set(name, value)
 		}
@@ -394,7 +366,7 @@ func checkBooleans(values url.Values, op *operation) []api.Fault {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		value := values.Get(name)
 		if op.query[name].Schema.Value.Type.Is("boolean") && value != "" && !strings.EqualFold(value, "true") && !strings.EqualFold(value, "false") {
-			faults = append(faults, queryFault(name, faultType, "%s must be true or false, not %s", name, quoteText(value)))
+			faults = append(faults, queryFault(name, faultType, "%s must be true or false, not %s", name, words.Quote(value)))
 		}
 	}
 	return faults
@@ -417,10 +389,10 @@ func allowedParameters(op *operation) string {
 
 func isArray(p *openapi3.Parameter) bool { return p.Schema.Value.Type.Is("array") }
 
-// quoteName returns the name of a parameter for an error response. It returns quoteText(name) only
+// quoteName returns the name of a parameter for an error response. It returns words.Quote(name) only
 // if the name is too long or needs escaping.
 func quoteName(name string) string {
-	if q := quoteText(name); q != `"`+name+`"` {
+	if q := words.Quote(name); q != `"`+name+`"` {
 		return q
 	}
 	// The name is unchanged, so that programs can compare it with their parameters.

@@ -10,7 +10,7 @@ import (
 
 // Authenticate answers GET /authenticate with the caller's organisation, token and rate limits. Its requirements are in section 5 of docs/coverage.md.
 func (s *Server) Authenticate(ctx context.Context, _ api.AuthenticateRequestObject) (api.AuthenticateResponseObject, error) {
-	caller := CallerFrom(ctx)
+	caller := callerFrom(ctx)
 	return api.Authenticate200JSONResponse(api.Authentication{
 		Organisation: toAPIOrganisation(caller.Organisation),
 		Token:        toAPIToken(caller.Token),
@@ -23,20 +23,15 @@ func (s *Server) Authenticate(ctx context.Context, _ api.AuthenticateRequestObje
 func (s *Server) rateLimits(rules tierRules) []api.RateLimit {
 	out := make([]api.RateLimit, 0, len(rateGroups))
 	for _, g := range rateGroups {
-		l := api.RateLimit{Group: string(g), Limit: int32(rules.limits[g]), WindowSeconds: int32(rateWindow.Seconds())} //nolint:gosec // no overflow, because a limit is at most a million, and the window is a minute
-		for _, op := range s.contract.sorted {
-			if op.group == g {
-				l.Operations = append(l.Operations, op.id)
-			}
-		}
-		out = append(out, l)
+		out = append(out, api.RateLimit{Group: string(g), Limit: int32(rules.limits[g]), WindowSeconds: int32(rateWindow.Seconds()), //nolint:gosec // no overflow, because a limit is at most a million, and the window is a minute
+			Operations: s.contract.groups[g]})
 	}
 	return out
 }
 
 // ListTokens answers GET /tokens with the tokens of the caller's organisation.
 func (s *Server) ListTokens(ctx context.Context, _ api.ListTokensRequestObject) (api.ListTokensResponseObject, error) {
-	caller := CallerFrom(ctx)
+	caller := callerFrom(ctx)
 	tokens, err := caller.Org.Tokens(ctx)
 	if err != nil {
 		return nil, err
@@ -59,7 +54,7 @@ func (s *Server) CreateToken(ctx context.Context, r api.CreateTokenRequestObject
 	if r.Body.ExpiresInDays != nil {
 		n.Validity = time.Duration(*r.Body.ExpiresInDays) * 24 * time.Hour
 	}
-	t, secret, err := CallerFrom(ctx).Org.CreateToken(ctx, n)
+	t, secret, err := callerFrom(ctx).Org.CreateToken(ctx, n)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +64,7 @@ func (s *Server) CreateToken(ctx context.Context, r api.CreateTokenRequestObject
 
 // RevokeToken answers DELETE /tokens/{token_id}: it revokes a token.
 func (s *Server) RevokeToken(ctx context.Context, r api.RevokeTokenRequestObject) (api.RevokeTokenResponseObject, error) {
-	return api.RevokeToken204Response{}, CallerFrom(ctx).Org.RevokeToken(ctx, r.TokenID)
+	return api.RevokeToken204Response{}, callerFrom(ctx).Org.RevokeToken(ctx, r.TokenID)
 }
 
 // toAPIOrganisation converts an organisation from the database to the JSON type of the API.

@@ -84,8 +84,8 @@ func TestCreateToken_storesNoSecretForARepeatedRequest(t *testing.T) {
 	})
 }
 
-// The database is changed as if the server had crashed after it created a token and before it sent the response. The repeated request must
-// return a secret that works.
+// TestCreateToken_returnsANewSecretIfTheRequestIsRepeatedAfterACrash creates a token twice with the same id. This happens if a request is repeated
+// after the server crashed before it sent the first response. Only the second secret must work.
 func TestCreateToken_returnsANewSecretIfTheRequestIsRepeatedAfterACrash(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {

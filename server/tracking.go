@@ -23,16 +23,15 @@ type resource struct {
 	// trackedIDs returns one id for each link, in the same order. The id is zero if the
 	// organisation does not track the link's video or account.
 	trackedIDs func(*store.Org, context.Context, []link.Link) ([]uuid.UUID, error)
-	// stopTracking returns the references to videos or accounts that were not tracked. If there are
-	// such references and allOrNone is true, stopTracking changes nothing.
-	stopTracking func(o *store.Org, ctx context.Context, refs []store.Ref, allOrNone bool) ([]store.Ref, error)
+	// stopTracking stops the tracking of videos or accounts. It returns the ids without a tracked video or account.
+	stopTracking func(_ *store.Org, _ context.Context, ids []uuid.UUID) (untracked []uuid.UUID, err error)
 	// scheduleFetch schedules an immediate fetch of a video or account, unless `unsupported` returns a reason why no configured source can fetch it.
 	scheduleFetch func(_ *store.Org, _ context.Context, _ store.Ref, unsupported func(link.Link) string) (store.Refreshed, error)
 }
 
 // startTracking calls res.startTracking in the name of the caller. It sets those fields of the request that are the same for all operations.
 func (s *Server) startTracking(ctx context.Context, res resource, r store.TrackRequest, fetchable queue.Fetchable) ([]store.Tracked, error) {
-	caller := CallerFrom(ctx)
+	caller := callerFrom(ctx)
 	r.CreatedBy, r.Preview, r.Unsupported = caller.Token.ID, s.previewAllowance, unsupportedReasons(fetchable)
 	return res.startTracking(caller.Org, ctx, r)
 }

@@ -52,8 +52,52 @@ func TestTrackPage_ignoresTextBetweenLinksAndReportsDuplicates(t *testing.T) {
 	v := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
 	page := v.post("/track", "links", "Hi, here are the links of the campaign\n"+videoURL(1)+"\nand this one: "+videoURL(1)+"?lang=en").requireStatus(http.StatusOK)
 	require.Len(t, page.rows(), 2)
-	require.Contains(t, string(page.body), "1 link was pasted more than once, in different forms. It is listed once.")
+	require.Contains(t, mainText(page), "1 link repeats an earlier link, exactly or in another form. The list below has each video and account once."+videoURL(1)+"?lang=en")
+	require.Contains(t, mainText(page), "1 line has no link, so it was ignored.Hi, here are the links of the campaign")
 	require.NotContains(t, string(page.body), "positions")
+}
+
+func TestTrackPage_countsAddUpToTheNumberOfLines(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	v := a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
+	lines := []string{"1. " + videoURL(1), "2. " + videoURL(2), "3. " + videoURL(1), "4. @carlos.runs", "5. " + videoURL(2) + "?lang=en", "6. https://example.com/x", "7. hello world",
+		"8. https://www.tiktok.com/@someone", "9. https://www.tiktok.com/@SomeOne?lang=de", "10. " + videoURL(1) + "/"}
+	text := mainText(v.post("/track", "links", strings.Join(lines, "\n")).requireStatus(http.StatusOK))
+	for _, part := range []string{"3 links are newly tracked.", "1 link was refused", "4 links repeat an earlier link", "2 lines have no link, so they were ignored.4. @carlos.runs7. hello world"} {
+		require.Contains(t, text, part)
+	}
+	many := mainText(v.post("/track", "links", videoURL(1)+strings.Repeat("\nsome words", 13)).requireStatus(http.StatusOK))
+	require.Contains(t, many, "13 lines have no link")
+	require.Equal(t, 10, strings.Count(many, "some words"))
+	require.Contains(t, many, "and 3 more")
+}
+
+func TestTrackPage_addsTheTrackedLinksToACollectionAfterwards(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	v := c.newSignedInVisitor(t)
+	pasted := videoURL(1) + "\n" + videoURL(2) + "\nhttps://www.tiktok.com/@someone\nnonsense"
+	require.NotContains(t, mainText(v.post("/track", "links", pasted)), "to a collection", "without a collection, the page must not offer to add to one")
+	collection := c.createNamedCollection("Spring").String()
+	page := v.post("/track", "links", pasted).requireStatus(http.StatusOK)
+	require.Contains(t, mainText(page), "Add 2 videos and 1 account to a collection")
+	require.Contains(t, mainText(v.post("/track", "links", videoURL(1))), "Add 1 video to a collection")
+	fields := []string{"collection", collection}
+	for _, field := range findElements(page.parseHTML(), "input") {
+		if attributeValue(field, "name") == "link" {
+			fields = append(fields, "link", attributeValue(field, "value"))
+		}
+	}
+	require.Len(t, fields, 8)
+	added := v.post("/track", fields...).requireStatus(http.StatusOK)
+	require.Contains(t, mainText(added), "3 links were tracked before. Collection: Spring.")
+	require.NotContains(t, mainText(added), "to a collection")
+	require.Len(t, decode[client.CollectionVideoPage](c.send(http.MethodGet, "/collections/"+collection+"/videos", nil).requireStatus(http.StatusOK)).Data, 2)
+	for _, row := range added.rows()[1:] {
+		require.Regexp(t, "^/(video|account)/tiktok/", row.link, "each result must have a link to its video or account")
+	}
 }
 
 func TestTrackPage_countsTheRefusedLinksAndListsThemFirst(t *testing.T) {

@@ -67,7 +67,7 @@ func TestUndo_takesOutExactlyTheVideosThatWereAdded(t *testing.T) {
 		require.Contains(t, mainText(member.visit(undone)), "Nothing was changed: what was added")
 		require.Equal(t, []uuid.UUID{before, again}, members())
 
-		// Undo takes a video out of the collection only if it was added itself: a video whose account is in the collection stays in it.
+		// Undo removes only the membership of the video itself. If the account of the video is also in the collection, the video stays in the collection.
 		c.addAccounts(collection, c.trackAccountLink("https://www.tiktok.com/@northwind.studio"))
 		require.Len(t, members(), 4)
 		action, fields = undoForm(add().parsePage())
@@ -75,11 +75,11 @@ func TestUndo_takesOutExactlyTheVideosThatWereAdded(t *testing.T) {
 		member.post(action, fields...).requireStatus(http.StatusSeeOther)
 		require.Len(t, members(), 4)
 
-		readOnly, stranger := a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t), a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
+		readOnly, otherVisitor := a.newToken(t, c.org, store.ScopeRead).newSignedInVisitor(t), a.newCaller(t, store.TierPremium).newSignedInVisitor(t)
 		c.changeMembers(http.MethodDelete, collection, "videos", []uuid.UUID{kept}).requireStatus(http.StatusOK)
 		action, fields = undoForm(add().parsePage())
 		readOnly.post(action, fields...).requireStatus(http.StatusForbidden)
-		stranger.post(action, fields...).requireStatus(http.StatusSeeOther)
+		otherVisitor.post(action, fields...).requireStatus(http.StatusSeeOther)
 		at := slices.Index(fields, "added_at") + 1
 		times, err := a.Org(c.org.ID).TimesOfAdding(t.Context(), collection, "video", []uuid.UUID{kept})
 		require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestUndo_isBelowTheNoticeOfThePage(t *testing.T) {
 		require.Contains(t, mainText(member.visit(undone)), "The addition was undone. Videos that were added themselves")
 		require.NotContains(t, c.video(videos[1].String()).LabelIds, other)
 
-		// Anybody can write a link with a notice. The form must not send anything else than an addition.
+		// The parameter "notice" of a link can have any text. The page must show the button Undo only for the valid notice of an addition.
 		valid := "added.account." + other.String() + ".1." + account
 		action, _ = undoForm(member.visit(page + "?notice=" + valid).parsePage())
 		require.Equal(t, "/collection/"+other.String()+"/undo", action)

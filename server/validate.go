@@ -35,14 +35,11 @@ const (
 	faultEmpty         = "empty"
 )
 
-// bodyValue is the key of the decoded request body in echo.Context, where validate stores it. If the operation has no request body, nothing
-// is stored.
-const bodyValue = "body"
-
 // validate is a middleware that checks requests against the OpenAPI contract. An invalid request
 // gets status 400, 413 or 415. The operations check rules that a schema cannot express.
 func (s *Server) validate(c echo.Context, op *operation, next echo.HandlerFunc) error {
 	r := c.Request()
+	state := stateFrom(r.Context())
 	if faults := toolArgumentFaults(r); len(faults) > 0 {
 		return invalidRequest(faults...)
 	}
@@ -50,26 +47,27 @@ func (s *Server) validate(c echo.Context, op *operation, next echo.HandlerFunc) 
 	path, pathFaults := pathParams(c, op)
 	query, queryFaults := checkQuery(r.URL.RawQuery, op)
 	r.URL.RawQuery = query.Encode() // the generated code expects an array as one text, in which commas separate the values
-	body, bodyFaults, err := readBody(r, op)
+	bodyFaults, err := checkBody(r, op, state.body)
 	if err != nil {
 		return err
 	}
 	faults := slices.Concat(pathFaults, queryFaults, bodyFaults)
 	// A body with a forbidden character is still valid JSON, so its other faults can be found too.
 	isJSON := !slices.ContainsFunc(bodyFaults, func(f api.Fault) bool { return f.Code != faultCharacter })
-	value, contractFaults := checkContract(r, op, path, query, body, isJSON)
+	value, contractFaults := checkContract(r, op, path, query, state.body, isJSON)
 	if faults = append(faults, removeFaultsOfSameValues(contractFaults, faults)...); len(faults) > 0 {
 		return invalidRequest(faults...)
 	}
 	if op.hasBody {
-		c.Set(bodyValue, value)
-		r.Body = io.NopCloser(bytes.NewReader(body))
+		state.decodedBody = value
+		r.Body = io.NopCloser(bytes.NewReader(state.body))
 	}
 	return next(c)
 }
 
 // removeFaultsOfSameValues removes from `faults` every fault of a parameter or member that also has a fault in `earlier`.
-// For example, invalid percent-encoding must not also be reported as a missing parameter.
+// For example, invalid percent-encoding must not also be reported as a missing parameter. It keeps the faults of the entries of a parameter that has
+// too many entries.
 func removeFaultsOfSameValues(faults, earlier []api.Fault) []api.Fault {
 	if len(earlier) == 0 {
 		return faults
@@ -77,7 +75,7 @@ func removeFaultsOfSameValues(faults, earlier []api.Fault) []api.Fault {
 	same := func(a, b *string) bool { return a != nil && b != nil && *a == *b }
 	return slices.DeleteFunc(faults, func(f api.Fault) bool {
 		return slices.ContainsFunc(earlier, func(e api.Fault) bool {
-			return e.Location == f.Location && (same(e.Name, f.Name) || same(e.Pointer, f.Pointer))
+			return e.Location == f.Location && (same(e.Name, f.Name) && e.Code != faultMaxItems || same(e.Pointer, f.Pointer))
 		})
 	})
 }
@@ -128,35 +126,30 @@ func readAll(body io.Reader) ([]byte, error) {
 	return nil, &Error{Code: CodeInvalidRequest, Detail: "The body could not be read to its end.", Cause: err}
 }
 
-// readBody reads the request body and checks its Content-Type, Content-Encoding and JSON syntax. It
-// ignores the body if the operation defines no request body.
-func readBody(r *http.Request, op *operation) ([]byte, []api.Fault, error) {
+// checkBody checks the Content-Type, the Content-Encoding and the JSON syntax of a request with the given body. It checks nothing if the
+// operation defines no request body.
+func checkBody(r *http.Request, op *operation, body []byte) ([]api.Fault, error) {
 	if !op.hasBody {
-		return nil, nil, nil
-	}
-	body, err := readAll(r.Body)
-	if err != nil {
-		return nil, nil, err
+		return nil, nil
 	}
 	if len(body) == 0 {
 		if op.route.Operation.RequestBody.Value.Required {
-			return nil, []api.Fault{bodyFault("", faultRequired, "this operation needs a JSON body")}, nil
+			return []api.Fault{bodyFault("", faultRequired, "this operation needs a JSON body")}, nil
 		}
-		return nil, nil, nil
+		return nil, nil
 	}
 	if e := r.Header.Get(echo.HeaderContentEncoding); e != "" && !strings.EqualFold(e, "identity") {
-		return nil, nil, problem(CodeUnsupportedMedia, "The Content-Encoding %s is not supported. Send the body uncompressed, without this header.", quoteText(e))
+		return nil, problem(CodeUnsupportedMedia, "The Content-Encoding %s is not supported. Send the body uncompressed, without this header.", words.Quote(e))
 	}
 	sent := r.Header.Get(echo.HeaderContentType)
 	if media, _, err := mime.ParseMediaType(sent); err != nil || media != echo.MIMEApplicationJSON {
 		if sent == "" {
-			return nil, nil, problem(CodeUnsupportedMedia, "Content-Type is missing; it must be application/json.")
+			return nil, problem(CodeUnsupportedMedia, "Content-Type is missing; it must be application/json.")
 		}
-		return nil, nil, problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", quoteText(sent))
+		return nil, problem(CodeUnsupportedMedia, "Content-Type must be application/json, not %s.", words.Quote(sent))
 	}
 	r.Header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON) // this removes parameters such as charset, because checkContract would refuse them
-	faults, err := checkJSON(r.Context(), body, op.bodySchema())
-	return body, faults, err
+	return checkJSON(r.Context(), body, op.bodySchema())
 }
 
 // checkContract validates a request with the library kin-openapi, and returns the decoded body and
@@ -185,20 +178,24 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 	return nil, found.faults
 }
 
-// faultCollector converts errors of the library kin-openapi into faults for the caller. It keeps
-// one fault for each parameter or body member, and at most maxFaults faults.
+// faultCollector converts errors of the library kin-openapi into faults for the caller. It keeps one fault for each value, and at most maxFaults
+// faults. A value is a parameter, an entry of a parameter, or a member of the body.
 type faultCollector struct {
 	faults []api.Fault
-	at     map[string]int // for each parameter or body member with a fault, the index of the fault in faults
+	at     map[string]int // for each value with a fault, the index of the fault in faults
 	full   bool           // true if a fault was dropped because maxFaults faults were already found; the search can then stop
 }
 
-// addFault adds a fault, up to maxFaults faults. If the parameter or body member already has a
-// fault, addFault keeps only one of the two faults.
-func (c *faultCollector) addFault(f api.Fault) {
+// addFault adds a fault of a whole parameter or of a member of the body, up to maxFaults faults. If the value already has a fault, addFault keeps
+// only one of the two faults.
+func (c *faultCollector) addFault(f api.Fault) { c.addEntryFault(f, nil) }
+
+// addEntryFault does the same as addFault for a fault of an entry of a parameter. The path leads from the parameter to the entry. It is empty for a
+// fault of the whole parameter and for a fault in the body.
+func (c *faultCollector) addEntryFault(f api.Fault, path []string) {
 	place := string(f.Location)
 	if f.Name != nil {
-		place += " " + *f.Name
+		place += " " + *f.Name + jsonPointer(path)
 	}
 	if f.Pointer != nil {
 		place += " " + *f.Pointer
@@ -239,14 +236,14 @@ func (c *faultCollector) addError(err error, param *openapi3.Parameter) {
 		}
 	case *openapi3filter.ParseError:
 		if limit := violatedLimit(e, param); limit != "" {
-			c.addFault(fault(param, nil, faultType, "must be %s, not %s", limit, strings.Trim(quoteText(fmt.Sprint(e.Value)), `"`)))
+			c.addFault(fault(param, nil, faultType, "must be %s, not %s", limit, strings.Trim(words.Quote(fmt.Sprint(e.Value)), `"`)))
 			return
 		}
 		expected := "a value"
 		if param != nil && param.Schema != nil {
 			expected = typeNames(param.Schema.Value.Type.Slice())
 		}
-		c.addFault(fault(param, nil, faultType, "must be %s, not %s", expected, quoteText(fmt.Sprint(e.Value))))
+		c.addFault(fault(param, nil, faultType, "must be %s, not %s", expected, words.Quote(fmt.Sprint(e.Value))))
 	case *openapi3.SchemaError:
 		c.addSchemaError(e, param)
 	default:
@@ -254,11 +251,18 @@ func (c *faultCollector) addError(err error, param *openapi3.Parameter) {
 	}
 }
 
+// checkValue adds the faults of a decoded JSON value, which is the body of a request or the arguments of a tool call, that violates the schema.
+func (c *faultCollector) checkValue(value any, schema *openapi3.Schema) {
+	c.addError(schema.VisitJSON(value, append([]openapi3.SchemaValidationOption{openapi3.MultiErrors(), openapi3.VisitAsRequest()}, stringFormats...)...), nil)
+}
+
 // addSchemaError adds the fault for a value that violates a schema keyword, such as maxLength.
 // param is nil if the value is in the request body.
 func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3.Parameter) {
 	path, schema := e.JSONPointer(), e.Schema
-	add := func(code, format string, args ...any) { c.addFault(fault(param, path, code, format, args...)) }
+	add := func(code, format string, args ...any) {
+		c.addEntryFault(fault(param, path, code, format, args...), path)
+	}
 	switch e.SchemaField {
 	case "type":
 		value := formatValue(e.Value)
@@ -372,7 +376,7 @@ func describeBodyPath(path []string) string {
 	if len(path) == 0 {
 		return "the body"
 	}
-	return strings.Trim(quoteText(strings.Join(path, ".")), `"`)
+	return strings.Trim(words.Quote(strings.Join(path, ".")), `"`)
 }
 
 // typeNames describes JSON types for an error message, such as "a string or a whole number".
@@ -435,7 +439,7 @@ func arrayLength(v any) int {
 func formatValue(v any) string {
 	switch v := v.(type) {
 	case string:
-		return quoteText(v)
+		return words.Quote(v)
 	case []any, map[string]any:
 		return valueKind(v)
 	}
@@ -443,5 +447,5 @@ func formatValue(v any) string {
 	if err != nil {
 		return valueKind(v)
 	}
-	return strings.Trim(quoteText(string(out)), `"`)
+	return strings.Trim(words.Quote(string(out)), `"`)
 }

@@ -111,7 +111,7 @@ func (r videoResponse) VisitGetVideoResponse(w http.ResponseWriter) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, body)
+	return writeJSON(w, http.StatusOK, body)
 }
 
 // appendVideo appends the JSON of a video. If view is MaskedView, the metrics are null.

@@ -13,23 +13,20 @@ import (
 func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) (api.ListVideosResponseObject, error) {
 	p := r.Params
 	filters, query, faults := readVideoFilters(p)
-	target, isDead, linkFaults, err := s.readLinkFilter(ctx, link.Video, p.Link)
+	target, linkFaults, err := s.readLinkFilter(ctx, link.Video, p.Link)
 	if err != nil {
 		return nil, err
 	}
-	if filters.Link = p.Link; target != nil {
-		query.Link, filters.Link = target, &target.Canonical
+	if query.Link, filters.Link = target, p.Link; target != nil && target.Canonical != "" {
+		filters.Link = &target.Canonical
 	}
 	query.Order, query.WithoutLabels = orderOf(p.OrderBy, api.VideoOrderLatestUpdatedAt, p.OrderDirection), isFromPage(ctx)
-	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor, paginated: true}, query.Order, append(faults, linkFaults...), filters)
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor}, query.Order, append(faults, linkFaults...), filters)
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Video]{page: page, tag: []any{p, query, isDead}, versionInFirstQuery: !isDead, encode: appendVideo,
+	return answerList(ctx, s, listRequest[store.Video]{page: page, notInURL: []any{target}, versionInFirstQuery: true, encode: appendVideo,
 		find: func(o *store.Org, w store.Window, each func(*store.Video) error) (*store.List[store.Video], error) {
-			if isDead {
-				return &store.List[store.Video]{}, nil
-			}
 			query.Window, query.Each = w, each
 			return o.ListVideos(ctx, query)
 		},
@@ -45,22 +42,22 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 		}})
 }
 
-// readLinkFilter parses the query parameter "link" of a list. If the target of a short link no
-// longer exists, isDead is true, and the list must be empty.
-func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string) (target *link.Link, isDead bool, faults []api.Fault, err error) {
+// readLinkFilter parses the query parameter "link" of a list. The result is nil if raw is nil. If the target of a short link no longer exists, the
+// result is the zero Link. No video or account matches it, because every stored video and account has a platform.
+func (s *Server) readLinkFilter(ctx context.Context, kind link.Kind, raw *string) (target *link.Link, faults []api.Fault, err error) {
 	if raw == nil {
-		return nil, false, nil, nil
+		return nil, nil, nil
 	}
 	l, err := s.parseLink(ctx, kind, *raw)
 	switch f := permanentFailure(err); {
 	case f == nil && err != nil:
-		return nil, false, nil, err
+		return nil, nil, err
 	case f == nil:
-		return &l, false, nil, nil
+		return &l, nil, nil
 	case f.isDeadLink():
-		return nil, true, nil, nil
+		return &link.Link{}, nil, nil
 	default:
-		return nil, false, []api.Fault{queryFault("link", f.Code, "%s", f.Detail)}, nil
+		return nil, []api.Fault{queryFault("link", f.Code, "%s", f.Detail)}, nil
 	}
 }
 
@@ -128,7 +125,7 @@ func normaliseOptionalText(s *string, normalise func(string) string) *string {
 
 // GetVideo answers GET /videos/{ad_id} with one video of the caller's organisation. Its requirements are in section 4.2 of docs/coverage.md.
 func (s *Server) GetVideo(ctx context.Context, r api.GetVideoRequestObject) (api.GetVideoResponseObject, error) {
-	caller := CallerFrom(ctx)
+	caller := callerFrom(ctx)
 	ref, err := s.parseReference(ctx, link.Video, r.AdID)
 	if err != nil {
 		return nil, err

@@ -184,7 +184,7 @@ func TestGetVideo_returns404ForUnknownVideos(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))
 	c := a.newCaller(t, store.TierPremium)
-	for _, ref := range []string{"bulk", unknownID, "00000000-0000-0000-0000-000000000000", "{" + unknownID + "}", "urn:uuid:" + unknownID,
+	for _, ref := range []string{unknownID, "00000000-0000-0000-0000-000000000000", "{" + unknownID + "}", "urn:uuid:" + unknownID,
 		tiktokLink, "https://www.tiktok.com/@northwind", "https://example.com/", "../../etc/passwd", "..", "null", "15%off", "%2F", "a b", strings.Repeat("é", 2048)} {
 		for _, suffix := range []string{"", "/history"} {
 			if ref == ".." {
@@ -195,7 +195,10 @@ func TestGetVideo_returns404ForUnknownVideos(t *testing.T) {
 		}
 	}
 	t.Run("GET /videos/bulk, which is not an operation", func(t *testing.T) {
-		c.send(http.MethodGet, "/videos/bulk", nil).requireProblem(http.StatusNotFound, server.CodeNotFound)
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			got := c.send(method, "/videos/bulk", nil).requireStatus(http.StatusMethodNotAllowed)
+			require.Equal(t, "OPTIONS, DELETE, POST", got.Header.Get("Allow"))
+		}
 	})
 	t.Run("a text with NUL or invalid UTF-8", func(t *testing.T) {
 		for _, broken := range []string{"a%00b", "%ff%fe"} {

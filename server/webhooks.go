@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"net/netip"
 	"net/url"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/outbound"
 	"github.com/reeltally/reeltally/store"
 )
@@ -21,7 +21,7 @@ const faultURL = "invalid_url"
 
 // ListWebhooks answers GET /webhooks with the webhooks of the caller's organisation.
 func (s *Server) ListWebhooks(ctx context.Context, _ api.ListWebhooksRequestObject) (api.ListWebhooksResponseObject, error) {
-	webhooks, err := CallerFrom(ctx).Org.Webhooks(ctx)
+	webhooks, err := callerFrom(ctx).Org.Webhooks(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (s *Server) CreateWebhook(ctx context.Context, r api.CreateWebhookRequestOb
 	if err := s.checkWebhookURL(r.Body.URL); err != nil {
 		return nil, err
 	}
-	org := CallerFrom(ctx).Org
+	org := callerFrom(ctx).Org
 	n := store.NewWebhook{ID: recordIDFrom(ctx), URL: r.Body.URL, Types: eventTypes(r.Body.EventTypes)}
 	if n.ID == uuid.Nil {
 		n.ID = store.NewID()
@@ -62,7 +62,7 @@ func (s *Server) CreateWebhook(ctx context.Context, r api.CreateWebhookRequestOb
 
 // GetWebhook answers GET /webhooks/{webhook_id} with a webhook.
 func (s *Server) GetWebhook(ctx context.Context, r api.GetWebhookRequestObject) (api.GetWebhookResponseObject, error) {
-	w, err := CallerFrom(ctx).Org.Webhook(ctx, r.WebhookID)
+	w, err := callerFrom(ctx).Org.Webhook(ctx, r.WebhookID)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *Server) UpdateWebhook(ctx context.Context, r api.UpdateWebhookRequestOb
 	if types, err := r.Body.EventTypes.Get(); err == nil {
 		c.Types = new(eventTypes(types))
 	}
-	w, err := CallerFrom(ctx).Org.UpdateWebhook(ctx, r.WebhookID, c)
+	w, err := callerFrom(ctx).Org.UpdateWebhook(ctx, r.WebhookID, c)
 	if err != nil {
 		return nil, err
 	}
@@ -92,12 +92,12 @@ func (s *Server) UpdateWebhook(ctx context.Context, r api.UpdateWebhookRequestOb
 
 // DeleteWebhook answers DELETE /webhooks/{webhook_id}: it deletes a webhook.
 func (s *Server) DeleteWebhook(ctx context.Context, r api.DeleteWebhookRequestObject) (api.DeleteWebhookResponseObject, error) {
-	return api.DeleteWebhook204Response{}, CallerFrom(ctx).Org.DeleteWebhook(ctx, r.WebhookID)
+	return api.DeleteWebhook204Response{}, callerFrom(ctx).Org.DeleteWebhook(ctx, r.WebhookID)
 }
 
 // TestWebhook answers POST /webhooks/{webhook_id}/test: it sends a test event.
 func (s *Server) TestWebhook(ctx context.Context, r api.TestWebhookRequestObject) (api.TestWebhookResponseObject, error) {
-	d, err := CallerFrom(ctx).Org.TestWebhook(ctx, r.WebhookID, recordIDFrom(ctx))
+	d, err := callerFrom(ctx).Org.TestWebhook(ctx, r.WebhookID, recordIDFrom(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (s *Server) TestWebhook(ctx context.Context, r api.TestWebhookRequestObject
 
 // RotateWebhookSecret answers POST /webhooks/{webhook_id}/rotate-secret: it replaces the secret of a webhook.
 func (s *Server) RotateWebhookSecret(ctx context.Context, r api.RotateWebhookSecretRequestObject) (api.RotateWebhookSecretResponseObject, error) {
-	org := CallerFrom(ctx).Org
+	org := callerFrom(ctx).Org
 	secret, encrypted, err := s.webhooks.cipher.newSecret(org.ID(), r.WebhookID)
 	if err != nil {
 		return nil, err
@@ -123,12 +123,12 @@ func (s *Server) RotateWebhookSecret(ctx context.Context, r api.RotateWebhookSec
 func (s *Server) ListWebhookDeliveries(ctx context.Context, r api.ListWebhookDeliveriesRequestObject) (api.ListWebhookDeliveriesResponseObject, error) {
 	p := r.Params
 	query := store.DeliveryQuery{WebhookID: r.WebhookID, Order: orderOf(nil, "created_at", p.OrderDirection)}
-	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: cmp.Or(p.Limit, new(shortLimit)), cursor: p.Cursor, paginated: true}, query.Order, nil, r.WebhookID)
+	page, err := s.readPage(ctx, pageParams{page: p.Page, limit: p.Limit, cursor: p.Cursor}, query.Order, nil, r.WebhookID)
 	if err != nil {
 		return nil, err
 	}
 	var pauseEnd *store.Instant
-	return answerList(ctx, s, listRequest[store.Delivery]{page: page, tag: []any{r.WebhookID, p}, allRows: true,
+	return answerList(ctx, s, listRequest[store.Delivery]{page: page, allRows: true,
 		find: func(o *store.Org, w store.Window, _ func(*store.Delivery) error) (*store.List[store.Delivery], error) {
 			query.Window = w
 			if pauseEnd, err = o.WebhookPauseEnd(ctx, r.WebhookID); err != nil {
@@ -141,7 +141,7 @@ func (s *Server) ListWebhookDeliveries(ctx context.Context, r api.ListWebhookDel
 
 // ReplayWebhookDelivery answers POST /webhooks/{webhook_id}/deliveries/{delivery_id}/replay: it sends the event of a delivery again.
 func (s *Server) ReplayWebhookDelivery(ctx context.Context, r api.ReplayWebhookDeliveryRequestObject) (api.ReplayWebhookDeliveryResponseObject, error) {
-	d, err := CallerFrom(ctx).Org.ReplayDelivery(ctx, r.WebhookID, r.DeliveryID, recordIDFrom(ctx))
+	d, err := callerFrom(ctx).Org.ReplayDelivery(ctx, r.WebhookID, r.DeliveryID, recordIDFrom(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -182,11 +182,11 @@ func (s *Server) checkWebhookURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Hostname() == "":
-		return refuse("url must be an https URL such as https://hooks.example.com/reeltally, not %s", quoteText(text))
+		return refuse("url must be an https URL such as https://hooks.example.com/reeltally, not %s", words.Quote(text))
 	case !isHost(u.Hostname()):
-		return refuse("url has the impossible host %s: each part between dots must have 1 to 63 letters, digits, - or _, without - at its ends: %s", quoteText(u.Hostname()), quoteText(text))
+		return refuse("url has the impossible host %s: each part between dots must have 1 to 63 letters, digits, - or _, without - at its ends: %s", words.Quote(u.Hostname()), words.Quote(text))
 	case !isPort(u.Port()):
-		return refuse("url has the port %s; it must be a number from 1 to 65535: %s", quoteText(u.Port()), quoteText(text))
+		return refuse("url has the port %s; it must be a number from 1 to 65535: %s", words.Quote(u.Port()), words.Quote(text))
 	case u.Scheme != "https" && (u.Scheme != "http" || !s.webhooks.AllowPrivate):
 		return refuse("url begins with %q; it must begin with \"https://\"", u.Scheme+"://")
 	case strings.ContainsAny(u.EscapedPath()+u.RawQuery, "[]"):
@@ -203,12 +203,12 @@ func (s *Server) checkWebhookURL(text string) error {
 		return refuse("url has the address %s, which is not public", addr)
 	}
 	if why := outbound.NonPublicNameReason(u.Hostname()); why != "" {
-		return refuse("url has the host %s, which is %s; events are sent only to public addresses", quoteText(u.Hostname()), why)
+		return refuse("url has the host %s, which is %s; events are sent only to public addresses", words.Quote(u.Hostname()), why)
 	}
 	return nil
 }
 
-// isHost returns true if host is an IP address or a name that the DNS can have. The name may end with a dot.
+// isHost returns true if host is an IP address or has the form of a DNS name. The name may end with a dot.
 func isHost(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return true

@@ -39,7 +39,7 @@ func (c *caller) createWebhook(url string, types ...store.EventType) client.Crea
 	return decode[client.CreatedWebhook](c.send(http.MethodPost, "/webhooks", body).requireStatus(http.StatusCreated))
 }
 
-// testWebhook sends a test event to a webhook and returns its delivery.
+// testWebhook requests a test event for a webhook. It returns the delivery of the event, which is not sent yet.
 func (c *caller) testWebhook(id uuid.UUID) client.WebhookDelivery {
 	c.t.Helper()
 	return decode[client.WebhookDelivery](c.send(http.MethodPost, "/webhooks/"+id.String()+"/test", nil).requireStatus(http.StatusAccepted))
@@ -57,7 +57,7 @@ func (c *caller) events(query string) client.EventFeed {
 	return decode[client.EventFeed](c.send(http.MethodGet, "/events"+query, nil).requireStatus(http.StatusOK))
 }
 
-// sendDueEvents sends all events whose time to be sent has come, and waits until all attempts have ended.
+// sendDueEvents sends all events that are due, and waits until all attempts have ended.
 func (a *app) sendDueEvents(t *testing.T) {
 	t.Helper()
 	require.NoError(t, a.server.SendDueWebhooks(t.Context()))
@@ -283,7 +283,7 @@ func TestWebhooks_refuseURLsThatNoRequestCanReach(t *testing.T) {
 		"https://a-.example.com/", "https://a,b.example.com/", "https://" + strings.Repeat("a", 64) + ".com/", "https://" + strings.Repeat("a.", 127) + "com/"} {
 		p := c.send(http.MethodPost, "/webhooks", map[string]any{"url": url}).requireProblem(http.StatusBadRequest, server.CodeInvalidRequest)
 		require.Equal(t, "invalid_url", p.Errors[0].Code)
-		require.Contains(t, p.Detail, url[:min(len(url), 100)])
+		require.Contains(t, p.Detail, url[:min(len(url), 99)])
 	}
 	for host, why := range map[string]string{"localhost": "a name of the machine itself", "LOCALHOST.": "a name of the machine itself", "a.localhost": "a name of the machine itself",
 		"printer.local": "a name of a local network", "db.internal": "a name of a local network", "nas.home.arpa": "a name of a local network", "intranet": "a name of a local network",

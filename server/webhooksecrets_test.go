@@ -39,7 +39,8 @@ func TestRotateWebhookSecret_signsWithBothSecretsForADay(t *testing.T) {
 	})
 }
 
-// The responses to the second and third rotation are lost. The receiver still has the first or the second secret.
+// TestRotateWebhookSecret_keepsEachEarlierSecretForItsDay rotates a secret several times within a day. The server must sign with each earlier secret for
+// a day after its replacement, because a receiver can have missed the newer secrets. It signs with at most 12 secrets.
 func TestRotateWebhookSecret_keepsEachEarlierSecretForItsDay(t *testing.T) {
 	t.Parallel()
 	runWebhookTest(t, func(t *testing.T, a *app) {

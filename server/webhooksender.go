@@ -40,7 +40,8 @@ const (
 	// sendBatch, which can take two times webhookTimeout.
 	webhookLease = 3 * webhookTimeout
 	// webhookPoll is how often the server searches the database for webhooks that have events to send. If a search finds such a webhook, the next
-	// search follows immediately. A search also follows immediately when a sender has sent a full batch, or when the last free sender becomes free.
+	// search follows immediately. A search also follows immediately when a sender ends after a full batch without failed attempts, or when a sender
+	// ends while maxSendingWebhooks senders were running.
 	webhookPoll = time.Second
 	// maxResponseBytes is the maximum number of bytes of a webhook's response that are stored.
 	maxResponseBytes = 1024

@@ -10,7 +10,7 @@ import (
 
 // AccountGains returns up to n tracked videos of an account, those that gained the most views from the day "from" to the day "to" first. The gain of a
 // video begins with its views on the day before the period, or with its first known views. Videos whose gain is unknown are left out. Only the
-// fields ID and StartDay to Gained are set. If the account has too many videos for the days of the period, the error is a *TooManyVideosError: the
+// fields ID and StartDay to Gained are set. If the account has too many videos for the days of the period, the error is a *LimitError: the
 // limits are those of CollectionTotals. If the account is unknown, the result is empty.
 func (o *Org) AccountGains(ctx context.Context, account uuid.UUID, from, to db.Date, n int) ([]CollectionVideo, error) {
 	q := CollectionTotalsQuery{From: from, To: min(to, o.s.db.Now().Day())}
@@ -35,7 +35,7 @@ func (o *Org) AccountGains(ctx context.Context, account uuid.UUID, from, to db.D
 			return nil, err
 		}
 		if len(c.Videos) > allowed {
-			return nil, &TooManyVideosError{Limit: allowed}
+			return nil, limitError(LimitTotals, "the account has more than %d videos; for this period, the views of at most %[1]d videos can be compared", allowed)
 		}
 		if err := o.tallyVideos(ctx, q, newTally(q), c.Videos); err != nil {
 			return nil, err

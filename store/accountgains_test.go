@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func TestAccountGains_ranksTheTrackedVideosOfTheAccountByTheGainOfThePeriod(t *t
 		storetest.Track(t, o, links[8])
 		measure(1001, 150, 400, 100, 90, 110, 120, 9000, 5000) // video 7 belongs to another account; video 8 has views on one day only
 		id := func(n int) uuid.UUID { return storetest.VideoOf(t, o, links[n]).ID }
-		_, err := o.StopVideos(t.Context(), []store.Ref{{ID: id(6)}}, true)
+		_, err := o.StopVideos(t.Context(), []uuid.UUID{id(6)})
 		require.NoError(t, err)
 		account := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@ann")).ID
 		gains := func(o *store.Org, from, to store.Date, n int) (ids []uuid.UUID, gained []int64) {
@@ -93,7 +94,10 @@ func TestAccountGains_refusesTooManyVideosForThePeriod(t *testing.T) {
 	today := storetest.Today(db)
 	first := today - store.MaxTotalsVideoDays/9 - 1 // one day more than the limit allows for nine videos
 	_, err := o.AccountGains(t.Context(), account, first, today, 5)
-	require.Equal(t, &store.TooManyVideosError{Limit: 8}, err)
+	refused, ok := errors.AsType[*store.LimitError](err)
+	require.True(t, ok, err)
+	require.Equal(t, store.LimitTotals, refused.Kind)
+	require.Contains(t, refused.Text, "more than 8 videos")
 	_, err = o.AccountGains(t.Context(), account, first+2, today, 5)
 	require.NoError(t, err)
 }

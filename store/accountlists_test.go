@@ -44,8 +44,7 @@ func createManyAccounts(t *testing.T, db *storetest.DB, o *store.Org) []store.Ac
 			require.Len(t, storetest.Claim(t, db, link.TikTok, "account"), 1)
 		}
 		if i == 5 {
-			_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
-			require.NoError(t, err)
+			storetest.StopAccounts(t, o, l)
 		}
 	}
 	storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.instagram.com/ann/"))
@@ -191,7 +190,7 @@ func TestTrackedAccountIDs_returnsIDsInTheOrderOfTheLinks(t *testing.T) {
 		byHandle, byID := storetest.ParseLink(t, storetest.AccountURL), storetest.ParseLink(t, "https://www.youtube.com/channel/UCLqxVugv74EIW3VWh2NOa3Q")
 		tracked := storetest.Follow(t, o, store.TrackNewOnly, byHandle, byID, storetest.ParseLink(t, "https://www.instagram.com/gone/"))
 		storetest.Track(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@linked/video/7301234567890123456"))
-		_, err := o.StopAccounts(t.Context(), []store.Ref{{ID: tracked[2].ID}}, true)
+		_, err := o.StopAccounts(t.Context(), []uuid.UUID{tracked[2].ID})
 		require.NoError(t, err)
 		storetest.Follow(t, storetest.NewOrg(t, db), store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@foreign"))
 		ids, err := o.TrackedAccountIDs(t.Context(), []link.Link{storetest.ParseLink(t, "https://www.tiktok.com/@foreign"), byID, {}, storetest.ParseLink(t, "https://www.instagram.com/gone/"),

@@ -46,7 +46,7 @@ func (o *Org) ListAccounts(ctx context.Context, query AccountQuery) (*db.List[Ac
 		collectionID: query.CollectionID, collections: query.Collections, limitTo: o.limitAccountsToCollections,
 		spec: db.ListSpec[Account]{Sort: AccountOrders, Table: "accounts", Columns: accountColumns, ID: func(a *Account) uuid.UUID { return a.ID }}}
 	l.spec.Complete = func(ctx context.Context, accounts []Account, maxBytes int64) (completed int, bytes int64, err error) {
-		return o.AtVersion(l.version).fillAccountFields(ctx, accounts, query.WithoutLabels, maxBytes)
+		return fillFields(ctx, o, l.version, accounts, query.WithoutLabels, maxBytes)
 	}
 	list, err := l.read(ctx)
 	return list, db.Translate(err)
@@ -87,17 +87,9 @@ func (o *Org) limitAccountsToCollections(q *gorm.DB, collections []uuid.UUID, _ 
 	return q.Where("accounts.id IN (SELECT m.account_id FROM collection_accounts m WHERE m.organisation_id = ? AND "+condition+")", o.id, ids)
 }
 
-// fillAccountFields sets the fetch status of accounts and, unless withoutLabels is true, their labels. For maxBytes and the results, see
-// setRowLabels.
-func (o *Org) fillAccountFields(ctx context.Context, accounts []Account, withoutLabels bool, maxBytes int64) (completed int, bytes int64, err error) {
-	now := o.s.db.Now()
-	for i := range accounts {
-		accounts[i].setStatusAt(now, accounts[i].CheckedAt)
-	}
-	if withoutLabels {
-		return len(accounts), 0, nil
-	}
-	return o.setAccountLabels(ctx, accounts, maxBytes)
+// fields returns the fields of the account that fillFields reads and sets.
+func (a *Account) fields() rowFields {
+	return rowFields{&a.FetchState, a.CheckedAt, &a.Labels, labelled{account: &a.ID}}
 }
 
 // Account returns the account that ref identifies, or ErrNotFound. It also finds stopped accounts,
@@ -111,12 +103,12 @@ func (o *Org) Account(ctx context.Context, ref Ref) (Account, error) {
 	if len(found) == 0 {
 		return Account{}, db.NotFound("account", ref.String())
 	}
-	_, _, err = o.AtVersion(v).fillAccountFields(ctx, found, false, 0)
+	_, _, err = fillFields(ctx, o, v, found, false, 0)
 	return found[0], db.Translate(err)
 }
 
-// addAccountCondition limits a query to the account that ref identifies. It uses the first known one
-// of ref.ID, ref.Link.ID and ref.Link.Handle.
+// addAccountCondition limits a query to the account that ref identifies. It uses the first known one of ref.ID, ref.Link.ID and ref.Link.Handle.
+// ref.Link.ID also finds an account without a known id, if the account's current handle equals ref.Link.ID.
 func addAccountCondition(q *gorm.DB, ref Ref) *gorm.DB {
 	user := userNameID(ref.Link.Platform, ref.Link.Handle)
 	switch l := ref.Link; {

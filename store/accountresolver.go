@@ -25,14 +25,14 @@ type Author struct {
 // AccountResolver finds the account record of an author. It compares the platform's own ids first,
 // then the sources' ids, then the handles.
 type AccountResolver struct {
-	org     uuid.UUID
-	now     db.Instant                 // time of the fetch or request that contained the authors
-	claimed bool                       // the authors come from links in a request, so no source has confirmed their handles
-	rows    []*Account                 // the account records among which AccountResolver looks for an author: the existing records and the new records
-	named   map[accountName][]*Account // the key is an id or a handle; the value has all records that have or had this id or handle
-	changed map[*Account]bool          // records that must be written, because they are changed or new
-	lost    []*Account                 // records whose handle now belongs to another account
-	renamed []handleChange             // the renamed accounts, each with its old handle
+	org         uuid.UUID
+	now         db.Instant                 // time of the fetch or request that contained the authors
+	fromRequest bool                       // the authors come from links in a request, so no source has confirmed their handles
+	rows        []*Account                 // the account records among which AccountResolver looks for an author: the existing records and the new records
+	named       map[accountName][]*Account // the key is an id or a handle; the value has all records that have or had this id or handle
+	changed     map[*Account]bool          // records that must be written, because they are changed or new
+	lost        []*Account                 // records whose handle now belongs to another account
+	renamed     []handleChange             // the renamed accounts, each with its old handle
 }
 
 // accountName is an id or handle of an account on a platform.
@@ -78,8 +78,9 @@ func (b *AccountResolver) indexNames(row *Account) {
 	add(handle, row.Username)
 }
 
-// Resolve returns the account record of an author. If no record matches, it creates one. The record gets the ids that it lacks. The record also gets
-// the author's handle and name, unless a later fetch has updated it.
+// Resolve returns the account record of an author. If no record matches, it creates one. The record gets the ids and the name that it lacks. Unless a
+// later fetch has updated the record, it also gets the author's handle and name. A handle from a request does not replace a confirmed handle: see
+// isHandleConfirmed.
 func (b *AccountResolver) Resolve(a Author) *Account {
 	matches := func(r *Account) bool { return r.Matches(a) }
 	row := b.findRecord(a.Platform, externalID, a.ExternalID, matches)
@@ -100,7 +101,7 @@ func (b *AccountResolver) Resolve(a Author) *Account {
 	}
 	// A later fetch may already have given the account a newer handle and name. The older handle and name in this answer must not replace them.
 	outdated := row.CheckedAt != nil && *row.CheckedAt > b.now
-	if a.Username != "" && !outdated && (!b.claimed || !row.isHandleConfirmed()) && (row.Username != a.Username || !row.HandleCurrent) {
+	if a.Username != "" && !outdated && (!b.fromRequest || !row.isHandleConfirmed()) && (row.Username != a.Username || !row.HandleCurrent) {
 		if handleOwner != nil && handleOwner != row {
 			handleOwner.HandleCurrent = false
 			b.lost = append(b.lost, handleOwner)
@@ -237,7 +238,7 @@ func (b *AccountResolver) SaveRows(tx *gorm.DB) error {
 // reported the new handle.
 func (b *AccountResolver) UpdateHandles(tx *gorm.DB) error {
 	for _, r := range b.renamed {
-		if err := r.replaceHandle(tx, b.org, b.now, !b.claimed); err != nil {
+		if err := r.replaceHandle(tx, b.org, b.now, !b.fromRequest); err != nil {
 			return err
 		}
 	}
@@ -270,8 +271,8 @@ type handleChange struct {
 	from    string   // the old handle of the account
 }
 
-// replaceHandle replaces a renamed account's old handle in the organisation's videos and their
-// subscriptions. confirmed is true if a source reported the new handle. The targets of the videos and of the account then also get this handle.
+// replaceHandle replaces a renamed account's old handle in the organisation's videos and their subscriptions. If a source reported the new handle,
+// confirmed is true, and the targets of the videos and of the account also get this handle.
 func (r handleChange) replaceHandle(tx *gorm.DB, org uuid.UUID, now db.Instant, confirmed bool) error {
 	named := map[string]any{"org": org, "id": gorm.Expr("CAST(? AS "+db.UUIDType(tx)+")", r.account.ID), "platform": r.account.Platform, "from": r.from,
 		"to": r.account.Username, "link": r.account.Link, "bucket": queue.Bucket, "now": now, "active": queue.StateActive}

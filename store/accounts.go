@@ -30,7 +30,7 @@ type Account struct {
 	TrackedAt    *db.Instant
 	DiscoveredAt *db.Instant // when a fetch last listed all new videos of the account; nil if no fetch has done so yet
 	CheckedAt    *db.Instant // time of the last successful fetch of the account
-	ListedDepth  *int        // the length of the longest list of existing videos that was fetched in ended tracking periods of the account; see coveredDepth. Lists of accounts leave it out.
+	ListedDepth  *int        // the length of the longest list of existing videos that was fetched in ended tracking periods of the account; see coveredDepth. Org.Account and ListAccounts do not set it.
 	Private      bool
 	Empty        bool // true if the account has no videos
 	Bio          *string
@@ -54,7 +54,8 @@ type Account struct {
 
 	FetchState // FetchStatus is "" if the account was never tracked
 
-	// Labels are the collections that contain the account, ordered by name and id. Methods that read accounts set Labels.
+	// Labels are the collections that contain the account, ordered by name and id. Org.Account sets Labels. ListAccounts also sets Labels, unless
+	// AccountQuery.WithoutLabels is true.
 	Labels []*Label `gorm:"-"`
 }
 

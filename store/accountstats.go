@@ -255,8 +255,9 @@ type AccountDay struct {
 // with the record of an account that has such rows makes them.
 func (d AccountDay) HasUnknownGain() bool { return d.Views != nil && d.ViewsGained == nil }
 
-// GainedIn7Days returns the views that an account gained in the seven days before the last of its rows, and on the day of this row. The rows must be
-// ordered by day. It returns nil if no views were known seven days before.
+// GainedIn7Days returns the views that an account gained in the seven days that end with the day of its last row. It subtracts the ViewsGained of the
+// newest row that is at least seven days older and has ViewsGained. It returns nil if there is no such row, or if the last row has no ViewsGained. The
+// rows must be ordered by day.
 func GainedIn7Days(days []AccountDay) *int64 {
 	if len(days) == 0 || days[len(days)-1].ViewsGained == nil {
 		return nil

@@ -16,7 +16,8 @@ import (
 
 // In the tests of this file, two accounts have the same handle, one after the other.
 
-// accountSubscriptions returns the organisation's subscriptions to accounts: the id of the account, with the name of the target as the key.
+// accountSubscriptions returns the organisation's subscriptions to accounts. The key is the external id of the target, and the value is the id of
+// the account.
 func accountSubscriptions(t *testing.T, db *storetest.DB, o *store.Org) map[string]uuid.UUID {
 	t.Helper()
 	subscriptions := map[string]uuid.UUID{}
@@ -89,7 +90,7 @@ func TestTrackAccounts_keepsTheSubscriptionOfTheAccountThatHadTheHandleBefore(t 
 		o, other, l := storetest.NewOrg(t, db), storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		storetest.Track(t, o, storetest.VideoLink(t, 1))
 		first := storetest.Follow(t, o, store.TrackNewOnly, l)[0].ID
-		// No source fetches accounts, so the name of the target stays "@someone". The fetches of a video report the id and then a new handle of the account.
+		// No source fetches accounts, so the external id of the target stays "@someone". The fetches of a video report the id and then a new handle of the account.
 		storetest.Deliver(t, db, link.TikTok, storetest.FactsWithAuthor("42", "someone"))
 		db.Clock.Advance(25 * time.Hour)
 		storetest.Deliver(t, db, link.TikTok, storetest.FactsWithAuthor("42", "renamed"))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"gorm.io/gorm"
 
 	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
@@ -18,9 +19,9 @@ import (
 // set another number.
 const DefaultPreview = 5
 
-// accountTarget returns the name of an account in the fetch queue. It prefers the platform's own
-// id, then a source's id, then the handle.
-func accountTarget(a *Account) string {
+// targetExternalID returns the external id that the target of an account has in the fetch queue. It prefers the platform's own id, then a source's id, then
+// the handle.
+func targetExternalID(a *Account) string {
 	switch {
 	case a.ExternalID != nil:
 		return *a.ExternalID
@@ -31,7 +32,7 @@ func accountTarget(a *Account) string {
 }
 
 // IsAccountID returns true if the external id of an account in the fetch queue is the platform's own id of the
-// account. For the other forms, see accountTarget.
+// account. For the other forms, see targetExternalID.
 func IsAccountID(target string) bool {
 	return !strings.HasPrefix(target, "@") && !strings.HasPrefix(target, SourceIDMark)
 }
@@ -39,8 +40,8 @@ func IsAccountID(target string) bool {
 // ListDepths has, for each tracking type, how many of an account's newest videos are tracked when tracking begins.
 var ListDepths = map[TrackingType]int{TrackLatest30: 30, TrackLatest200: 200, TrackNewOnly: 0, TrackAll: 5000}
 
-// TrackAccounts tracks accounts in one transaction. The results are in the order of the links.
-// Already tracked accounts keep their tracking type. An unknown collection gives a *NotFoundError.
+// TrackAccounts tracks accounts in one transaction. The results are in the order of the links. Already tracked accounts keep their tracking type. If an
+// id in r.CollectionIDs is unknown, TrackAccounts returns a *NotFoundError.
 func (o *Org) TrackAccounts(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	var out []Tracked
 	err := db.RetryOnDuplicate(func() (err error) {
@@ -152,8 +153,8 @@ func newAccountPlan(r TrackRequest, accounts []*Account, org Organisation, now d
 			e.Unsupported = r.Unsupported(r.Links[i])
 		}
 		p.entries = append(p.entries, e)
-		// The next fetch tracks the account's stopped videos again, if the tracking type includes them. After a recent fetch, the next one can
-		// be late, so TrackAccounts resumes these videos itself. A video that was tracked again on the same day is not resumed by a fetch.
+		// The next fetch tracks the account's stopped videos again, if the tracking type includes them. If the last fetch was recent, TrackAccounts
+		// resumes these videos itself, for two reasons. The next fetch can be late. And a fetch does not resume a video that was already resumed today.
 		if a.Removed && a.CheckedAt != nil && now < a.CheckedAt.Add(queue.RefreshPause) {
 			p.recent = append(p.recent, a)
 		}
@@ -161,8 +162,8 @@ func newAccountPlan(r TrackRequest, accounts []*Account, org Organisation, now d
 	return p
 }
 
-// coveredDepth returns how many of the account's newest existing videos successful fetches have listed for the organisation, at most. It counts the
-// trackings that have ended, and the present or last tracking if the account was fetched since this tracking began.
+// coveredDepth returns how many of the account's newest existing videos were already requested for the organisation: the largest number of all tracking
+// periods. ListedDepth has the largest number of the ended periods. The present or last period counts only if the account was fetched since it began.
 func (a *Account) coveredDepth() int {
 	var depth int
 	db.Assign(&depth, a.ListedDepth)
@@ -236,7 +237,7 @@ func accountKeys(org uuid.UUID, accounts []*Account) []db.RowKey {
 // AccountEntry returns the entry with which an account is added to the fetch queue, due now. kind decides how many videos the next fetch lists; nil
 // means none. For preview, see TrackRequest.
 func AccountEntry(a *Account, kind *TrackingType, preview int, lane queue.Lane, now db.Instant) queue.Entry {
-	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: accountTarget(a), Handle: a.Username, Link: a.Link,
+	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: targetExternalID(a), Handle: a.Username, Link: a.Link,
 		Lane: lane, BaseLane: lane, NextAt: now, Subject: a.ID, Preview: preview, Known: db.Counts{Views: a.LatestFollowersCount}}
 	if kind != nil {
 		e.Depth = ListDepths[*kind]
@@ -248,11 +249,11 @@ func AccountEntry(a *Account, kind *TrackingType, preview int, lane queue.Lane, 
 	return e
 }
 
-// enqueueAccounts adds the entries to the fetch queue. If the id of an account is unknown, its handle is the name of its target. An account that had the
-// handle before and whose id is known now can still have a subscription to this target. Its subscription then moves to a target whose name is its id. If
-// its id is not known, markUnreachable marks the account.
+// enqueueAccounts adds the entries to the fetch queue. If the id of an account is unknown, the name of its target is its handle. Another
+// account of the organisation that had this handle before can still have a subscription to this target. enqueueAccounts moves this subscription to the
+// target of the other account's id. If the id of the other account is unknown, markUnreachable marks the other account.
 //
-// It returns the entries that it added, also those of other accounts.
+// enqueueAccounts returns the added entries, including those of such other accounts.
 func (t OrgTx) enqueueAccounts(entries []queue.Entry, lane queue.Lane) ([]queue.Entry, error) {
 	subjects, platforms, names := map[string]uuid.UUID{}, []link.Platform{}, []string{}
 	for _, e := range entries {
@@ -302,7 +303,7 @@ func (t OrgTx) enqueueAccounts(entries []queue.Entry, lane queue.Lane) ([]queue.
 // handleLost is the reason of the status of an account that markUnreachable marks.
 const handleLost = "The handle of the account belongs to another account now, and the id of the account is not known; track the account with its new handle"
 
-// markUnreachable gives accounts the status "gone" that can no longer be fetched, because they have lost their handle to another account and have no id.
+// markUnreachable sets the status of accounts to "gone". They can no longer be fetched: another account has their handle now, and their ids are unknown.
 func (t OrgTx) markUnreachable(ids []uuid.UUID) error {
 	if len(ids) == 0 {
 		return nil
@@ -311,20 +312,25 @@ func (t OrgTx) markUnreachable(ids []uuid.UUID) error {
 		Updates(map[string]any{"fetch_status": queue.FetchGone, "fetch_reason": handleLost, "next_fetch_at": nil}).Error
 }
 
+// filterByLinks adds a condition to a query of accounts: an id or the present handle of the account must occur in one of the links. The query can also find
+// accounts that belong to none of the links, because the condition does not compare platforms.
+func filterByLinks(q *gorm.DB, links []link.Link) *gorm.DB {
+	ids, handles, users := []string{""}, []string{""}, []string{""}
+	for _, l := range links {
+		ids, handles, users = append(ids, l.ID), append(handles, l.Handle, link.FoldUsername(l.ID)), append(users, userNameID(l.Platform, l.Handle))
+	}
+	return q.Where("(accounts.external_id IN ? OR (accounts.platform = ? AND accounts.source_id IN ?) OR (accounts.handle_current AND accounts.username IN ?))", ids, link.YouTube, users, handles)
+}
+
 // AccountRecords returns the account of each link, in the order of the links. It creates missing accounts.
 func (t OrgTx) AccountRecords(links []link.Link) ([]*Account, error) {
-	ids, names, users := []string{""}, []string{""}, []string{""}
-	for _, l := range links {
-		ids, names, users = append(ids, l.ID), append(names, l.Handle, link.FoldUsername(l.ID)), append(users, userNameID(l.Platform, l.Handle))
-	}
 	var known []*Account
-	err := db.Scoped(t.Tx, "accounts", t.id).
-		Where("(accounts.external_id IN ? OR (accounts.platform = ? AND accounts.source_id IN ?) OR (accounts.handle_current AND accounts.username IN ?))", ids, link.YouTube, users, names).Order("accounts.id").Find(&known).Error
+	err := filterByLinks(db.Scoped(t.Tx, "accounts", t.id), links).Order("accounts.id").Find(&known).Error
 	if err != nil {
 		return nil, err
 	}
 	resolver := NewAccountResolver(t.id, t.Now, known)
-	resolver.claimed = true
+	resolver.fromRequest = true
 	out := make([]*Account, len(links))
 	for i, l := range links {
 		out[i] = resolver.Resolve(Author{Platform: l.Platform, ExternalID: l.ID, SourceID: userNameID(l.Platform, l.Handle), Username: l.Handle})

@@ -65,7 +65,7 @@ func TestTrackAccounts_doesNotChangeAnAccountThatIsTrackedAlready(t *testing.T) 
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		first := storetest.Follow(t, o, store.TrackNewOnly, l)[0]
-		db.Clock.Advance(time.Second) // the first fetch is then due in both reads
+		db.Clock.Advance(time.Second) // so the first fetch is already due at both calls of AccountByLink
 		before := storetest.AccountByLink(t, o, l)
 		db.Clock.Advance(time.Hour - time.Second)
 		again := storetest.Follow(t, o, store.TrackAll, l)
@@ -187,15 +187,10 @@ func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.
 		require.Equal(t, []store.Tracked{{ID: storetest.VideoOf(t, o, adopted).ID, Existing: true, Already: true}}, storetest.Track(t, o, adopted), "the discovered video must now also be tracked directly")
 		require.EqualValues(t, 4, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
 
-		refs := []store.Ref{{Link: l}, {ID: store.NewID()}, {Link: storetest.ParseLink(t, "https://www.tiktok.com/@nobody")}}
-		unmatched, err := o.StopAccounts(t.Context(), refs, true)
+		ids := []uuid.UUID{storetest.AccountByLink(t, o, l).ID, store.NewID(), uuid.Nil}
+		untracked, err := o.StopAccounts(t.Context(), ids)
 		require.NoError(t, err)
-		require.Equal(t, refs[1:], unmatched)
-		require.True(t, storetest.AccountByLink(t, o, l).Tracked, "the account must stay tracked, because another reference is unknown")
-
-		unmatched, err = o.StopAccounts(t.Context(), refs, false)
-		require.NoError(t, err)
-		require.Equal(t, refs[1:], unmatched)
+		require.Equal(t, ids[1:], untracked)
 		a := storetest.AccountByLink(t, o, l)
 		require.True(t, a.Removed)
 		require.False(t, a.Tracked)
@@ -204,9 +199,9 @@ func TestStopAccounts_stopsVideosThatAreTrackedOnlyThroughTheAccount(t *testing.
 			require.Equal(t, i > 1, storetest.VideoOf(t, o, storetest.VideoLink(t, i)).Removed, "video %d", i)
 		}
 		storetest.RequireConsistent(t, db, o)
-		unmatched, err = o.StopAccounts(t.Context(), refs[:1], false)
+		untracked, err = o.StopAccounts(t.Context(), ids[:1])
 		require.NoError(t, err)
-		require.Equal(t, refs[:1], unmatched, "an account that is already stopped must be returned as unmatched")
+		require.Equal(t, ids[:1], untracked, "the id of an account that is already stopped must be returned")
 
 		db.Clock.Advance(time.Hour)
 		require.Equal(t, []store.Tracked{{ID: a.ID, Existing: true, Deferred: true}}, storetest.Follow(t, o, store.TrackNewOnly, l))
@@ -224,8 +219,7 @@ func TestStopAccounts_discardsTheAnswerOfAFetchThatIsRunning(t *testing.T) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
-		_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
-		require.NoError(t, err)
+		storetest.StopAccounts(t, o, l)
 		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(storetest.FoundVideos(t, 3, db.Clock.Now())))}))
 		require.Zero(t, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
 		require.Nil(t, storetest.AccountByLink(t, o, l).CheckedAt)

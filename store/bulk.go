@@ -49,13 +49,9 @@ func (o *Org) TrackedVideoIDs(ctx context.Context, links []link.Link) ([]uuid.UU
 // if the account is not tracked, or if the link is the zero value.
 func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, len(links))
-	external, names, users := []string{""}, []string{""}, []string{""}
-	for _, l := range links {
-		external, names, users = append(external, l.ID), append(names, l.Handle, link.FoldUsername(l.ID)), append(users, userNameID(l.Platform, l.Handle))
-	}
 	var rows []Account
-	err := o.scopedQuery(ctx, "accounts").Select("accounts.id", "accounts.platform", "accounts.external_id", "accounts.source_id", "accounts.username", "accounts.handle_current").
-		Where("accounts.tracked AND (accounts.external_id IN ? OR (accounts.platform = ? AND accounts.source_id IN ?) OR (accounts.handle_current AND accounts.username IN ?))", external, link.YouTube, users, names).Find(&rows).Error
+	tracked := o.scopedQuery(ctx, "accounts").Select("accounts.id", "accounts.platform", "accounts.external_id", "accounts.source_id", "accounts.username", "accounts.handle_current").Where("accounts.tracked")
+	err := filterByLinks(tracked, links).Find(&rows).Error
 	if err != nil {
 		return nil, db.Translate(err)
 	}
@@ -74,7 +70,9 @@ func (o *Org) TrackedAccountIDs(ctx context.Context, links []link.Link) ([]uuid.
 			}
 		}
 	}
-	for i, l := range links { // find the account by the YouTube user name, by the platform's id or, if the link has no id, by the handle
+	// Find the account by the YouTube user name, by the handle if the link has no id, or else by the platform's id. If no account has this id, use the
+	// account without a known id whose handle equals the id, if there is one.
+	for i, l := range links {
 		user := userNameID(l.Platform, l.Handle)
 		switch {
 		case user != "":

@@ -10,8 +10,8 @@ import (
 
 // The queries in this file read the stored points from which CollectionTotals computes its counts.
 
-// totalsColumns replaces {columns} in collectionTotalsPoints and lastKnownPoints, except for a report. A video is named by its number in the list
-// "listed", not by its id, and the source is left out. On SQLite, the texts of ids and sources would need more memory than the counts.
+// totalsColumns replaces {columns} in collectionTotalsPoints and lastKnownPoints. For a report, readPoints adds the columns source and fetched_at. A video
+// is named by its number in the list "listed", not by its id. On SQLite, the texts of ids and sources would need more memory than the counts.
 var totalsColumns = "number, day, " + db.MetricColumns("{m}") + ", source LIKE '%" + roundingMark + "' AS rounded"
 
 // collectionTotalsPoints is a SQL query for stored points of the videos in the list "listed". It selects the points that determine the counts of the
@@ -31,8 +31,8 @@ SELECT TRUE AS weekly, {columns} FROM wanted
   CROSS JOIN snapshots_weekly w WHERE w.organisation_id = @org AND w.video_id = wanted.id
    AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)`
 
-// lastKnownPoints is a SQL query for the last daily and the last weekly point up to @from of each video in the list "listed", of the points that have
-// the counts of the condition {known}.
+// lastKnownPoints is a SQL query for points of the videos in the list "listed". For each video, it selects the last daily and the last weekly point up to
+// @from that fulfil the condition {known}: see anyKnown.
 var lastKnownPoints = `, known AS MATERIALIZED (SELECT l.number, l.id,
   (SELECT MAX(p.day) FROM snapshots_daily p WHERE p.organisation_id = @org AND p.video_id = l.id AND p.day <= @from AND ({known})) AS last_day,
   (SELECT MAX(p.week) FROM snapshots_weekly p WHERE p.organisation_id = @org AND p.video_id = l.id AND p.week <= @before AND ({known})) AS last_week
@@ -74,7 +74,8 @@ func (r *totalsReader) pointsOf(ctx context.Context, videos []CollectionVideo) (
 		return nil, err
 	}
 	points := r.points.daily[:len(videos)]
-	// If the last point up to the day r.from lacks counts, search for the last point that has at least one of them, and so on for the others.
+	// If the last point up to the day r.from lacks counts, search for the last point that has at least one of these counts. Repeat the search for the
+	// counts that this point lacks.
 	searches := map[countSet]pointSearch{}
 	add := func(n int, of []Point, wanted countSet) {
 		if missing, last := missingCounts(of, r.from, wanted); missing != (countSet{}) {
@@ -104,7 +105,7 @@ func (r *totalsReader) pointsOf(ctx context.Context, videos []CollectionVideo) (
 // countSet is a set of metrics. The element n is true if the set contains the metric with index n in Counts.Fields.
 type countSet [MetricCount]bool
 
-// pointSearch is a search for the last points of videos with some counts. It begins at the day "until", because later points have none of them.
+// pointSearch is a search for points with at least one of certain counts. For each listed video, it finds the last such point up to the day "until".
 type pointSearch struct {
 	listed [][]any // the videos, as rows of the list "listed"
 	until  db.Date
@@ -139,7 +140,7 @@ func (s countSet) anyKnown(prefix string) string {
 
 // readPoints runs one of the queries collectionTotalsPoints and lastKnownPoints. It empties the lists of into, and then stores the points of the video
 // with the number n in into.daily[n], the oldest first. Each element of listed has the number and the id of a video. If there are too many points for a
-// report, the error is a *TooManyPointsError.
+// report, the error is a *LimitError.
 func (r *totalsReader) readPoints(ctx context.Context, into *pointLists, query string, listed [][]any, from, before db.Date) error {
 	into.clear()
 	columns := totalsColumns
@@ -152,7 +153,8 @@ func (r *totalsReader) readPoints(ctx context.Context, into *pointLists, query s
 		append(args, map[string]any{"org": r.org.id, "from": from, "before": before, "to": r.query.To})...)
 	err := d.EachRow(ctx, q, func(row *db.Values) error {
 		if r.read++; r.query.ForReport && r.read > MaxReportPoints {
-			return &TooManyPointsError{Limit: MaxReportPoints}
+			return limitError(LimitTotals, "the videos of the collection have more than %d stored points; a report can contain at most %[1]d points. "+
+				"Make one report for each of several smaller collections", MaxReportPoints)
 		}
 		p := Point{Day: row.Day(2)}
 		for m, count := range p.Fields() {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -66,7 +65,7 @@ type CollectionQuery struct {
 	Window   db.Window
 }
 
-// CollectionOrders are the columns by which collections can be ordered. Each column has an index, except the two counts.
+// CollectionOrders are the columns by which collections can be ordered. Each column has an index, except the two counts: see orderByCount.
 var CollectionOrders = db.SortColumns{
 	"created_at":    db.SortBy("collections", "created_at", db.IntegerColumn),
 	"updated_at":    db.SortBy("collections", "updated_at", db.IntegerColumn),
@@ -91,12 +90,9 @@ func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.L
 		return nil, db.Translate(err)
 	}
 	var sequence *db.Sequence
-	switch query.Order.Column {
-	case "account_count":
-		q = q.Joins("LEFT JOIN ("+strings.ReplaceAll(accountCounts, "{m}", "TRUE")+") AS counted ON counted.collection_id = collections.id", map[string]any{"org": o.id})
-	case "video_count":
+	if column := query.Order.Column; column == "account_count" || column == "video_count" {
 		var err error
-		if sequence, err = o.orderByVideoCount(ctx, q, query.Order); err != nil {
+		if sequence, err = o.orderByCount(ctx, q, query.Order); err != nil {
 			return nil, err
 		}
 	}
@@ -110,9 +106,9 @@ func (o *Org) ListCollections(ctx context.Context, query CollectionQuery) (*db.L
 	}, query.Order, query.Window)
 }
 
-// orderByVideoCount returns the order of the collections that the query q selects, by their numbers of tracked videos. It can return a
-// *TooManyMembersError.
-func (o *Org) orderByVideoCount(ctx context.Context, q *gorm.DB, order db.Order) (*db.Sequence, error) {
+// orderByCount returns the order of the collections that the query q selects, by their numbers of tracked videos or accounts. It can return a
+// *LimitError.
+func (o *Org) orderByCount(ctx context.Context, q *gorm.DB, order db.Order) (*db.Sequence, error) {
 	var ids []uuid.UUID
 	err := o.s.db.EachRow(ctx, q.Session(&gorm.Session{}).Select("collections.id"), func(row *db.Values) error {
 		ids = append(ids, row.ID(0))
@@ -121,15 +117,21 @@ func (o *Org) orderByVideoCount(ctx context.Context, q *gorm.DB, order db.Order)
 	if err != nil {
 		return nil, err
 	}
-	sums, err := o.CollectionSums(ctx)
-	if err != nil {
-		return nil, err
+	counts := map[uuid.UUID]int64{}
+	if order.Column == "account_count" {
+		accounts := o.s.db.Read(ctx).Raw(strings.ReplaceAll(accountCounts, "{m}", "TRUE"), map[string]any{"org": o.id})
+		err = o.s.db.EachRow(ctx, accounts, func(row *db.Values) error {
+			counts[row.ID(0)] = row.Count(1)
+			return nil
+		})
+	} else {
+		var sums map[uuid.UUID]CollectionSum
+		sums, err = o.CollectionSums(ctx)
+		for id, sum := range sums {
+			counts[id] = sum.Videos
+		}
 	}
-	counts := make(map[uuid.UUID]int64, len(sums))
-	for id, sum := range sums {
-		counts[id] = sum.Videos
-	}
-	return db.NewCountSequence(CollectionOrders, order, ids, counts), nil
+	return db.NewCountSequence(CollectionOrders, order, ids, counts), err
 }
 
 // subtree is a SQL query for the ids of all descendants of the collection @parent.
@@ -143,20 +145,18 @@ SELECT id FROM below`
 
 // Collection returns the collection with the given id, or ErrNotFound. If counts is true, Collection also sets VideoCount and AccountCount.
 func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collection, error) {
-	found := make([]Collection, 0, 1)
-	q := o.scopedQuery(ctx, "collections").Where("collections.id = ?", id).Limit(1)
+	q := o.scopedQuery(ctx, "collections").Where("collections.id = ?", id)
 	if counts {
 		videos := o.limitVideosToCollections(o.scopedQuery(ctx, "videos").Where("NOT videos.removed"), []uuid.UUID{id}, false).Select("COUNT(*)")
 		q = q.Select(`collections.*, (?) AS video_count, COALESCE((SELECT ac.n FROM (?) AS ac), 0) AS account_count`, videos,
 			o.s.db.Read(ctx).Raw(strings.ReplaceAll(accountCounts, "{m}", "m.collection_id = @id"), map[string]any{"org": o.id, "id": id}))
 	}
-	if err := q.Find(&found).Error; err != nil {
-		return Collection{}, db.Translate(err)
+	c, err := db.FindOne[Collection](q, "collection", id)
+	if err != nil {
+		return Collection{}, err
 	}
-	if len(found) == 0 {
-		return Collection{}, db.NotFound("collection", id.String())
-	}
-	_, err := o.fillHashtags(ctx, found)
+	found := []Collection{c}
+	_, err = o.fillHashtags(ctx, found)
 	return found[0], err
 }
 
@@ -189,7 +189,7 @@ type NewCollection struct {
 }
 
 // CreateCollection creates a collection. Its errors include ErrNotFound for an unknown parent,
-// ErrPasswordRequired for AccessProtected, ErrTooDeep and *TooManyCollectionsError.
+// ErrPasswordRequired for AccessProtected, ErrTooDeep and *LimitError.
 func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection, error) {
 	// A new collection has no password yet.
 	if n.Access == AccessProtected {
@@ -225,7 +225,7 @@ func (o *Org) CreateCollection(ctx context.Context, n NewCollection) (Collection
 	return c, err
 }
 
-// CheckCollectionCount returns a *TooManyCollectionsError if n more collections would exceed the
+// CheckCollectionCount returns a *LimitError if n more collections would exceed the
 // organisation's limit. The transaction must hold the organisation's lock, so that concurrent calls
 // wait.
 func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
@@ -234,7 +234,7 @@ func CheckCollectionCount(o *Org, tx *gorm.DB, n int) error {
 		return err
 	}
 	if int(have)+n > o.s.maxCollections {
-		return &TooManyCollectionsError{Limit: o.s.maxCollections, Have: int(have), New: n}
+		return limitError(LimitCollections, "the organisation has %d collections, and this request makes %d more; at most %d are allowed", have, n, o.s.maxCollections)
 	}
 	return nil
 }
@@ -266,21 +266,14 @@ func (t OrgTx) saveHashtags(c *Collection) error {
 
 // CollectionPatch is a change to a collection. Fields that are nil stay unchanged.
 type CollectionPatch struct {
-	Name            *string
-	Parent          *ParentChange
-	Access          *Access
-	PasswordHash    *string // the password hash, as HashPassword returns it
-	ShareExpiry     *ShareExpiryChange
-	DisplaySettings *json.RawMessage
-	Hashtags        *[]string
+	SharingPatch
+	Name     *string
+	Parent   *Change[uuid.UUID] // the id of the new parent; Change.To is nil if the collection becomes a root collection
+	Hashtags *[]string
 	// ExpectedUpdatedAt, if set, is the UpdatedAt that the collection had when the caller read it. If the stored UpdatedAt differs, UpdateCollection
 	// returns ErrStale.
 	ExpectedUpdatedAt *db.Instant
 }
-
-// ParentChange is a change of the parent of a collection. The field To has the id of the new parent. It is nil if the collection becomes a root
-// collection.
-type ParentChange struct{ To *uuid.UUID }
 
 // UpdateCollection changes a collection and returns it. After an error, nothing is changed. The errors
 // include ErrNotFound for an unknown collection or parent, ErrCycle, ErrTooDeep,
@@ -300,7 +293,7 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 			c.ParentID = p.Parent.To
 		}
 		db.Assign(&c.Name, p.Name)
-		if err := c.change(t.Tx, SharingPatch{p.Access, p.PasswordHash, p.ShareExpiry, p.DisplaySettings}, sharePage{OrganisationID: o.id, CollectionID: id}, t.Now); err != nil {
+		if err := c.change(t.Tx, p.SharingPatch, sharePage{OrganisationID: o.id, CollectionID: id}, t.Now); err != nil {
 			return err
 		}
 		c.UpdatedAt = max(t.Now, c.UpdatedAt+1) // UpdatedAt is the version of the collection, so it must rise even if the clock shows the same time
@@ -324,16 +317,16 @@ func (o *Org) UpdateCollection(ctx context.Context, id uuid.UUID, p CollectionPa
 // ErrStale if expectedUpdatedAt is set and differs from UpdatedAt. The transaction must hold the
 // organisation's lock.
 func (t OrgTx) collectionForUpdate(id uuid.UUID, expectedUpdatedAt *db.Instant) (Collection, error) {
-	var found []Collection
-	switch err := db.Scoped(t.Tx, "collections", t.id).Where("collections.id = ?", id).Limit(1).Find(&found).Error; {
-	case err != nil:
-		return Collection{}, err
-	case len(found) == 0:
-		return Collection{}, db.NotFound("collection", id.String())
-	case expectedUpdatedAt != nil && found[0].UpdatedAt != *expectedUpdatedAt:
+	c, err := t.findCollection(id)
+	if err == nil && expectedUpdatedAt != nil && c.UpdatedAt != *expectedUpdatedAt {
 		return Collection{}, ErrStale
 	}
-	return found[0], nil
+	return c, err
+}
+
+// findCollection returns a collection without its hashtags, or ErrNotFound.
+func (t OrgTx) findCollection(id uuid.UUID) (Collection, error) {
+	return db.FindOne[Collection](db.Scoped(t.Tx, "collections", t.id).Where("collections.id = ?", id), "collection", id)
 }
 
 // checkNewParent returns ErrNotFound, ErrCycle or ErrTooDeep if the collection cannot be a child of
@@ -347,14 +340,11 @@ func (t OrgTx) checkNewParent(id, parentID uuid.UUID) error {
 		if above == MaxCollectionDepth {
 			return ErrTooDeep
 		}
-		var found []Collection
-		if err := db.Scoped(t.Tx, "collections", t.id).Where("collections.id = ?", *at).Limit(1).Find(&found).Error; err != nil {
+		parent, err := t.findCollection(*at)
+		if err != nil {
 			return err
 		}
-		if len(found) == 0 {
-			return db.NotFound("collection", at.String())
-		}
-		at = found[0].ParentID
+		at = parent.ParentID
 	}
 	below, err := t.subtreeHeight(id)
 	if err == nil && above+below > MaxCollectionDepth {

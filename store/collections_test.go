@@ -37,7 +37,7 @@ func readCollection(t *testing.T, o *store.Org, id uuid.UUID) store.Collection {
 // patchWithParent returns a patch that makes a collection a child of the collection with the id parentID. If parentID is nil, the collection becomes a root
 // collection.
 func patchWithParent(parentID *uuid.UUID) store.CollectionPatch {
-	return store.CollectionPatch{Parent: &store.ParentChange{To: parentID}}
+	return store.CollectionPatch{Parent: &store.Change[uuid.UUID]{To: parentID}}
 }
 
 func TestCollection_returnsTheCollectionThatWasCreated(t *testing.T) {
@@ -80,9 +80,9 @@ func TestUpdateCollection_changesOnlyTheGivenFields(t *testing.T) {
 		}{
 			"name":     {store.CollectionPatch{Name: new("New")}, func() { want.Name = "New" }},
 			"parent":   {patchWithParent(&parent.ID), func() { want.ParentID = &parent.ID }},
-			"settings": {store.CollectionPatch{DisplaySettings: new(json.RawMessage(`{"title":"T","own":[1]}`))}, func() { want.DisplaySettings = new(`{"title":"T","own":[1]}`) }},
+			"settings": {store.CollectionPatch{SharingPatch: store.SharingPatch{DisplaySettings: json.RawMessage(`{"title":"T","own":[1]}`)}}, func() { want.DisplaySettings = new(`{"title":"T","own":[1]}`) }},
 			"hashtags": {store.CollectionPatch{Hashtags: &[]string{"#B", "a"}}, func() { want.Hashtags = []string{"a", "b"} }},
-			"password": {store.CollectionPatch{PasswordHash: new("$argon2id$")}, func() { want.PasswordHash = new("$argon2id$") }},
+			"password": {store.CollectionPatch{SharingPatch: store.SharingPatch{PasswordHash: new("$argon2id$")}}, func() { want.PasswordHash = new("$argon2id$") }},
 			"nothing":  {store.CollectionPatch{}, func() {}},
 		} {
 			got := updateCollection(t, o, c.ID, step.patch)
@@ -92,7 +92,7 @@ func TestUpdateCollection_changesOnlyTheGivenFields(t *testing.T) {
 			require.Equal(t, want, got, name)
 			require.Equal(t, want, readCollection(t, o, c.ID), name)
 		}
-		got := updateCollection(t, o, c.ID, store.CollectionPatch{Parent: &store.ParentChange{}, DisplaySettings: new(json.RawMessage(`null`)), Hashtags: &[]string{}})
+		got := updateCollection(t, o, c.ID, store.CollectionPatch{SharingPatch: store.SharingPatch{DisplaySettings: json.RawMessage(`null`)}, Parent: &store.Change[uuid.UUID]{}, Hashtags: &[]string{}})
 		require.Nil(t, got.ParentID)
 		require.Nil(t, got.DisplaySettings)
 		require.Empty(t, got.Hashtags)
@@ -112,7 +112,9 @@ func TestUpdateCollection_keepsTheAddressOfTheSharePage(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
 		c := storetest.Collection(t, o, "Shared", nil)
-		access := func(a store.Access) store.CollectionPatch { return store.CollectionPatch{Access: &a} }
+		access := func(a store.Access) store.CollectionPatch {
+			return store.CollectionPatch{SharingPatch: store.SharingPatch{Access: &a}}
+		}
 		_, err := o.UpdateCollection(t.Context(), c.ID, access(store.AccessProtected))
 		require.ErrorIs(t, err, store.ErrPasswordRequired)
 		require.Equal(t, c, readCollection(t, o, c.ID), "a refused update must change nothing")
@@ -309,7 +311,7 @@ func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *test
 		id := func(i int) uuid.UUID { return storetest.VideoOf(t, o, storetest.VideoLink(t, i)).ID }
 		c, err := o.CreateCollection(t.Context(), store.NewCollection{Name: "C", Access: store.AccessPrivate})
 		require.NoError(t, err)
-		memberClips := func() (members []int) {
+		memberVideos := func() (members []int) {
 			for i := range 4 {
 				if len(storetest.VideoOf(t, o, storetest.VideoLink(t, i)).Labels) > 0 {
 					members = append(members, i)
@@ -335,25 +337,25 @@ func TestCollection_containsAddedVideosAndVideosOfItsAccountsAndHashtags(t *test
 			require.EqualValues(t, len(listed), storetest.ListVideos(t, o, q).Total, "the id of the collection must be accepted in upper case")
 			return members
 		}
-		require.Empty(t, memberClips())
+		require.Empty(t, memberVideos())
 		_, err = o.AddVideos(t.Context(), c.ID, []uuid.UUID{id(2), id(3)}, nil)
 		require.NoError(t, err)
-		require.Equal(t, []int{2, 3}, memberClips(), "a stopped video must keep its label, but must be neither listed nor counted")
+		require.Equal(t, []int{2, 3}, memberVideos(), "a stopped video must keep its label, but must be neither listed nor counted")
 		ann := storetest.AccountByLink(t, o, storetest.ParseLink(t, "https://www.tiktok.com/@ann")).ID
 		_, err = o.AddAccounts(t.Context(), c.ID, []uuid.UUID{ann})
 		require.NoError(t, err)
-		require.Equal(t, []int{0, 2, 3}, memberClips())
+		require.Equal(t, []int{0, 2, 3}, memberVideos())
 		updateCollection(t, o, c.ID, store.CollectionPatch{Hashtags: &[]string{"dog"}})
-		require.Equal(t, []int{0, 1, 2, 3}, memberClips())
+		require.Equal(t, []int{0, 1, 2, 3}, memberVideos())
 
 		removed, err := o.RemoveVideos(t.Context(), c.ID, []uuid.UUID{id(0), id(2), id(3), store.NewID()})
 		require.NoError(t, err)
 		require.EqualValues(t, 2, removed, "only videos that were added directly can be removed")
-		require.Equal(t, []int{0, 1, 2}, memberClips(), "a removed video must stay a member if its account or a hashtag of its caption is in the collection")
+		require.Equal(t, []int{0, 1, 2}, memberVideos(), "a removed video must stay a member if its account or a hashtag of its caption is in the collection")
 		gone, err := o.RemoveAccounts(t.Context(), c.ID, []uuid.UUID{ann, store.NewID()})
 		require.NoError(t, err)
 		require.EqualValues(t, 1, gone)
-		require.Equal(t, []int{0, 1}, memberClips())
+		require.Equal(t, []int{0, 1}, memberVideos())
 	})
 }
 

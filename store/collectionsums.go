@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"math/bits"
 	"strings"
 
@@ -20,16 +19,6 @@ const (
 	MaxTotalsHashtags = 200_000 // highest number of hashtags of videos
 )
 
-// TooManyMembersError reports that collections have too many members to add up the counts of their videos.
-type TooManyMembersError struct {
-	Limit int
-	What  string // what the collections have too many of, for example "added videos and accounts"
-}
-
-func (e *TooManyMembersError) Error() string {
-	return fmt.Sprintf("the collections have more than %d %s", e.Limit, e.What)
-}
-
 // memberCounts is a SQL query that returns two numbers. The first is the number of videos and accounts that were added to the collections. The
 // second is the number of hashtags of videos that are also hashtags of the collections. The query stops counting at @added and @tagged.
 // {collections} is a condition that selects the collections.
@@ -39,8 +28,8 @@ const memberCounts = `SELECT (SELECT COUNT(*) FROM (
  (SELECT COUNT(*) FROM (SELECT 1 AS one FROM video_hashtags h WHERE h.organisation_id = @org AND h.tag IN (
   SELECT m.tag FROM collection_hashtags m WHERE m.organisation_id = @org AND {collections}) LIMIT @tagged) AS t)`
 
-// checkMembers returns a *TooManyMembersError if the collections have more added members or more hashtags of videos than allowed. If in is nil,
-// it counts the members of all collections.
+// checkMembers returns a *LimitError if the collections have more added members or more hashtags of videos than allowed. If the
+// parameter `in` is nil, it counts the members of all collections.
 func (o *Org) checkMembers(ctx context.Context, in []uuid.UUID, maxAdded, maxTagged int) error {
 	condition := "m.collection_id IN @in"
 	if in == nil {
@@ -50,12 +39,17 @@ func (o *Org) checkMembers(ctx context.Context, in []uuid.UUID, maxAdded, maxTag
 	return o.s.db.EachRow(ctx, q, func(row *db.Values) error {
 		switch {
 		case row.Count(0) > int64(maxAdded):
-			return &TooManyMembersError{maxAdded, "added videos and accounts"}
+			return tooManyMembers(maxAdded, "added videos and accounts")
 		case row.Count(1) > int64(maxTagged):
-			return &TooManyMembersError{maxTagged, "videos with their hashtags"}
+			return tooManyMembers(maxTagged, "videos with their hashtags")
 		}
 		return nil
 	})
+}
+
+// tooManyMembers returns the error for collections with more than limit members. "what" names these members.
+func tooManyMembers(limit int, what string) error {
+	return limitError(LimitTotals, "the collections have more than %d %s in total; the counts of at most %[1]d can be added up", limit, what)
 }
 
 // accountCounts is a SQL query for the number of accounts by collection. It leaves out accounts
@@ -72,7 +66,7 @@ type CollectionSum struct {
 }
 
 // CollectionSums returns the sums of all collections of the organisation by their ids. Collections without tracked videos are not in the map. The
-// error can be a *TooManyMembersError.
+// error can be a *LimitError.
 func (o *Org) CollectionSums(ctx context.Context) (map[uuid.UUID]CollectionSum, error) {
 	// A join of collections, hashtags and videos can have tens of millions of rows. So the members of collections, accounts and hashtags are
 	// read separately, and this function joins them as sets of bits.

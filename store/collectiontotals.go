@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ import (
 
 const (
 	// MaxTotalsVideos is the highest number of videos whose counts CollectionTotals adds up. For a larger collection, CollectionTotals returns a
-	// *TooManyVideosError.
+	// *LimitError.
 	MaxTotalsVideos = 5000
 	// MaxTotalsVideoDays limits the number of videos multiplied by the number of days. docs/evidence/reads.md has the CPU time at the limit.
 	MaxTotalsVideoDays = 155_000
@@ -141,37 +140,13 @@ func CompareGains(a, b *int64) int {
 	return cmp.Compare(*b, *a)
 }
 
-// TooManyVideosError reports that a collection has too many videos to add up their counts.
-type TooManyVideosError struct{ Limit int }
-
-func (e *TooManyVideosError) Error() string {
-	return fmt.Sprintf("the collection has more than %d videos", e.Limit)
-}
-
-// TooManyDaysError reports that a period has too many days for the number of videos of a collection.
-type TooManyDaysError struct {
-	Videos, Days int // number of videos, and number of days of the period
-	Allowed      int // highest number of days that a period may have for this number of videos
-}
-
-func (e *TooManyDaysError) Error() string {
-	return fmt.Sprintf("the collection has %d videos and the period %d days; at most %d days are allowed for so many videos", e.Videos, e.Days, e.Allowed)
-}
-
-// TooManyPointsError reports that the videos of a report have too many stored points.
-type TooManyPointsError struct{ Limit int }
-
-func (e *TooManyPointsError) Error() string {
-	return fmt.Sprintf("the videos of the collection have more than %d stored points", e.Limit)
-}
-
 // countedColumns has a SQL column for each metric: whether a stored point of the video v can have a count of it. A count without a latest value was never
 // known, except for likes that the platform hides now.
 var countedColumns = strings.Replace(db.MetricColumns("v.latest_{m} IS NOT NULL"), "v.latest_likes IS NOT NULL", "(v.latest_likes IS NOT NULL OR v.hidden_stats)", 1)
 
 // videosForTotalsQuery selects the videos in the collections @in. The column added_at tells when a video first became a member. For a member through
-// an account or hashtag, this is never before the video was tracked. For speed, the query reads the videos of each account and hashtag only once.
-// Their time is the earliest one at which one of the collections got the account or hashtag.
+// an account or hashtag, this is never before the video was tracked. For speed, the query reads the videos of each account and hashtag only once,
+// with the earliest time at which one of the collections got the account or hashtag.
 var videosForTotalsQuery = `SELECT v.id, v.link, v.removed, j.added_at, ` + countedColumns + ` FROM (
  SELECT r.video_id, MIN(r.added_at) AS added_at FROM (
   SELECT m.video_id, m.added_at FROM collection_videos m WHERE m.organisation_id = @org AND m.collection_id IN @in
@@ -202,10 +177,9 @@ func newTotalsCache() *sizedCache[totalsKey, CollectionTotals] {
 	return newSizedCache[totalsKey](maxCachedTotals, maxCachedTotalsRows, func(c CollectionTotals) int64 { return int64(len(c.Videos) + len(c.Days)) })
 }
 
-// CollectionTotals adds up the counts of a collection's videos on each day from q.From to q.To, but not
-// after today. It can return ErrNotFound, *TooManyMembersError, *TooManyVideosError, *TooManyDaysError
-// and *TooManyPointsError. The caller must not change the result, because
-// the store keeps it for further calls, except if q.ForReport is true.
+// CollectionTotals adds up the counts of a collection's videos on each day from q.From to q.To, but not after today. It can return ErrNotFound,
+// *LimitError. Unless q.ForReport is true, the caller must not change the
+// result, because the store keeps the result for further calls.
 func (o *Org) CollectionTotals(ctx context.Context, q CollectionTotalsQuery) (CollectionTotals, error) {
 	q.To = min(q.To, o.s.db.Now().Day())
 	if q.ForReport {
@@ -271,14 +245,15 @@ func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery,
 		return c, err
 	}
 	if len(c.Videos) > MaxTotalsVideos {
-		return c, &TooManyVideosError{Limit: MaxTotalsVideos}
+		return c, limitError(LimitTotals, "the collection has more than %d videos; the counts of at most %[1]d videos can be added up", MaxTotalsVideos)
 	}
 	if q.To < q.From || len(c.Videos) == 0 {
 		return c, nil
 	}
 	days := int(q.To - q.From + 1)
 	if len(c.Videos)*days > MaxTotalsVideoDays {
-		return c, &TooManyDaysError{Videos: len(c.Videos), Days: days, Allowed: MaxTotalsVideoDays / len(c.Videos)}
+		return c, limitError(LimitTotals, "the collection has %d videos, and the period has %d days; for so many videos, the period can have at most %d days",
+			len(c.Videos), days, MaxTotalsVideoDays/len(c.Videos))
 	}
 	q.WithPrevious = q.WithPrevious && len(c.Videos)*2*days <= MaxTotalsVideoDays
 	t := newTally(q)

@@ -136,7 +136,7 @@ func TestCollectionTotals_readsThePreviousPeriodTogetherWithThePeriod(t *testing
 			}
 			points.Insert(t, db, o, tracked.ID)
 		}
-		db.Exec(t, "UPDATE videos SET latest_views = 1, latest_likes = 1 WHERE organisation_id = ?", o.ID()) // as the fetches of the points would have stored
+		db.Exec(t, "UPDATE videos SET latest_views = 1, latest_likes = 1 WHERE organisation_id = ?", o.ID()) // CollectionTotals only tests whether the latest counts are NULL
 		read := func(from, to store.Date, withPrevious bool) store.CollectionTotals {
 			totals, err := o.CollectionTotals(t.Context(), store.CollectionTotalsQuery{Collection: root.ID, From: from, To: to, WithPrevious: withPrevious})
 			require.NoError(t, err)

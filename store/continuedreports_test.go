@@ -18,7 +18,7 @@ func TestCreateReport_beginsWithTheViewsAtTheEndOfTheContinuedReport(t *testing.
 		storetest.CreatePartitions(t, db, 40)
 		o := storetest.NewOrg(t, db)
 		root := storetest.Collection(t, o, "Root", nil)
-		first := storetest.Today(db) - 9 // first day of the period; the days of points and of adding below count from it
+		first := storetest.Today(db) - 9 // first day of the period; the days in the fields "points", "added" and "want" below are counted from this day
 		type gain struct {
 			start, end               *int64
 			startDay, endDay, gained int64 // gained is `unknown` if the gain is not known
@@ -65,7 +65,8 @@ func TestCreateReport_beginsWithTheViewsAtTheEndOfTheContinuedReport(t *testing.
 			}
 			points.Insert(t, db, o, tracked.ID)
 		}
-		db.Exec(t, "UPDATE videos SET latest_views = 1, latest_likes = 1 WHERE organisation_id = ?", o.ID()) // as the fetches of the points would have stored
+		// The fetches of the points would have stored latest counts. CreateReport only tests whether they are NULL.
+		db.Exec(t, "UPDATE videos SET latest_views = 1, latest_likes = 1 WHERE organisation_id = ?", o.ID())
 		earlier := store.NewID()
 		var totals store.CollectionTotals
 		made, err := o.CreateReport(t.Context(), store.NewReport{CollectionID: root.ID, From: first, To: first + 9, CreatedBy: store.NewID(), ContinuesReportID: &earlier, FrozenViews: frozen,

@@ -11,7 +11,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// DataKind says whether the numbers of a database are made up or real. A database never has both kinds: the first stored number decides.
+// DataKind says whether the numbers of a database are made up or real. The first stored number decides. Numbers of the other kind are then refused.
 type DataKind string
 
 // The kinds of data. The kind of a database without numbers is NoData.

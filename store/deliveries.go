@@ -283,7 +283,7 @@ func (w *Webhook) countAttempts(attempts []Attempt) *DisabledReason {
 			failuresBefore, reason = 0, nil
 			continue
 		}
-		w.Failures = failuresBefore + 1 // the attempts of a claim run at the same time, so a short failure of the receiver can fail all of them
+		w.Failures = failuresBefore + 1 // all failed attempts of a claim count once: they run at the same time, so one short failure of the receiver can cause all of them
 		if w.FailingSince == nil {
 			w.FailingSince = &a.At
 		}
@@ -354,7 +354,7 @@ func (o *Org) endClaim(tx *gorm.DB, c WebhookClaim, pause time.Duration, unreach
 	if err != nil {
 		return err
 	}
-	if next != nil { // after a claim, webhooks that have waited for a longer time come first
+	if next != nil { // a past due time becomes now, so webhooks that were due before now are claimed first
 		due = max(*next, o.s.db.Now())
 	}
 	return tx.Exec("UPDATE webhook_queue SET due_at = ? WHERE organisation_id = ? AND webhook_id = ?", due, o.id, c.WebhookID).Error

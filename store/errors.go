@@ -12,13 +12,27 @@ var (
 	ErrTokenRevoked = errors.New("token revoked")
 )
 
-// TooManyCollectionsError reports that a request would exceed the organisation's limit of collections.
-type TooManyCollectionsError struct {
-	Limit int // highest number of collections that an organisation can have
-	Have  int // number of collections that the organisation has
-	New   int // number of collections that the request would create
+// LimitKind says what a limit counts.
+type LimitKind string
+
+// The kinds of limits.
+const (
+	LimitCollections LimitKind = "collections" // collections of an organisation
+	LimitReports     LimitKind = "reports"     // reports of an organisation
+	LimitTokens      LimitKind = "tokens"      // tokens of an organisation
+	LimitWebhooks    LimitKind = "webhooks"    // webhooks of an organisation
+	LimitTotals      LimitKind = "totals"      // rows that are added up, or days for which they are added up
+)
+
+// LimitError reports that a request would exceed a limit.
+type LimitError struct {
+	Kind LimitKind
+	Text string // says to callers of the API which limit is exceeded; it begins with a small letter and has no full stop at its end
 }
 
-func (e *TooManyCollectionsError) Error() string {
-	return fmt.Sprintf("an organisation can have at most %d collections; it has %d, and the request would create %d more", e.Limit, e.Have, e.New)
+func (e *LimitError) Error() string { return e.Text }
+
+// limitError returns a LimitError whose text has the given format.
+func limitError(kind LimitKind, format string, args ...any) *LimitError {
+	return &LimitError{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }

@@ -225,7 +225,7 @@ func (r *EventRecorder) AddVideoFetch(before, after *Video, rounded bool) {
 		}
 	}
 	r.addOutlier(was, after)
-	// If the first fetch since tracking began changes the counts, the event about the counts also shows the new status.
+	// If the first fetch since tracking began changes the counts, add no event about the status: the event about the counts also shows the new status.
 	if is.Equal(was.Counts) || !isFirstStatus(before.FetchStatus, after.FetchStatus) {
 		r.AddVideoStatus(before, after)
 	}

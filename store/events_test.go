@@ -93,12 +93,12 @@ func TestListEvents_returnsNewEventsToAReaderWhoseLastEventIsNoLongerStored(t *t
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		clip := storetest.VideoLink(t, 1)
-		storetest.Track(t, o, clip)
+		videoLink := storetest.VideoLink(t, 1)
+		storetest.Track(t, o, videoLink)
 		openFeed(t, o)
 		measure := func(views int64) store.Event {
 			db.Clock.Advance(time.Hour)
-			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clip: storetest.Views(views)})
+			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{videoLink: storetest.Views(views)})
 			found := eventsAfter(t, o, nil, 10)
 			return found[len(found)-1]
 		}
@@ -115,16 +115,16 @@ func TestEvents_areRecordedOnlyForOrganisationsThatReadThem(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		reader, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
-		clip := storetest.VideoLink(t, 1)
-		storetest.Track(t, reader, clip)
-		storetest.Track(t, other, clip)
+		videoLink := storetest.VideoLink(t, 1)
+		storetest.Track(t, reader, videoLink)
+		storetest.Track(t, other, videoLink)
 		openFeed(t, reader)
-		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clip: storetest.Views(5)})
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{videoLink: storetest.Views(5)})
 		require.Equal(t, []store.EventType{store.EventVideoMetrics}, eventTypesOf(eventsAfter(t, reader, nil, 10)))
 		require.Empty(t, eventsAfter(t, other, nil, 10))
 		require.Equal(t, []int64{1}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM events"))
 
-		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clip: storetest.Views(5)})
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{videoLink: storetest.Views(5)})
 		require.Len(t, eventsAfter(t, reader, nil, 10), 1, "storing the same answer again must not add an event")
 	})
 }
@@ -133,15 +133,15 @@ func TestEvents_announceEachThresholdOnce(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		clips := storetest.VideoLinks(t, 3)
-		storetest.Track(t, o, clips...)
+		videoLinks := storetest.VideoLinks(t, 3)
+		storetest.Track(t, o, videoLinks...)
 		openFeed(t, o)
 		measure := func(views ...int64) []store.EventType {
 			db.Clock.Advance(24 * time.Hour)
 			before := len(eventsAfter(t, o, nil, 1000))
 			facts := map[link.Link]ingest.VideoFacts{}
 			for i, n := range views {
-				facts[clips[i]] = ingest.VideoFacts{Views: &n, Username: new("someone")}
+				facts[videoLinks[i]] = ingest.VideoFacts{Views: &n, Username: new("someone")}
 			}
 			storetest.Measure(t, db, db.Clock.Now(), facts)
 			return slices.DeleteFunc(eventTypesOf(eventsAfter(t, o, nil, 1000)[before:]), func(kind store.EventType) bool { return kind == store.EventVideoMetrics })
@@ -158,17 +158,17 @@ func TestEvents_announceEachThresholdOnce(t *testing.T) {
 	})
 }
 
-func TestEvents_areLostIfTheirChangeIsRolledBack(t *testing.T) {
+func TestEvents_reportStoppedVideosButNotUnknownIDs(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		clip := storetest.VideoLink(t, 1)
-		storetest.Track(t, o, clip)
+		videoLink := storetest.VideoLink(t, 1)
+		storetest.Track(t, o, videoLink)
 		openFeed(t, o)
-		_, err := o.StopVideos(t.Context(), []store.Ref{{Link: clip}, {Link: storetest.VideoLink(t, 2)}}, true)
+		_, err := o.StopVideos(t.Context(), []uuid.UUID{store.NewID()})
 		require.NoError(t, err)
 		require.Empty(t, eventsAfter(t, o, nil, 10))
-		storetest.StopVideos(t, o, clip)
+		storetest.StopVideos(t, o, videoLink)
 		events := eventsAfter(t, o, nil, 10)
 		require.Equal(t, []store.EventType{store.EventVideoRemoved}, eventTypesOf(events))
 		require.True(t, events[0].Data.Video.Removed)
@@ -181,11 +181,11 @@ func TestEvents_reportAccountsAndTheirVideos(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		openFeed(t, o)
 		storetest.Follow(t, o, store.TrackAll, storetest.ParseLink(t, "https://www.tiktok.com/@someone"))
-		clip := storetest.VideoLink(t, 1)
-		storetest.DeliverAccount(t, db, ingest.AccountFacts{Followers: new(int64(7)), Listed: true, Videos: []ingest.FoundVideo{{ID: clip.ID, Link: clip.Canonical}}})
+		videoLink := storetest.VideoLink(t, 1)
+		storetest.DeliverAccount(t, db, ingest.AccountFacts{Followers: new(int64(7)), Listed: true, Videos: []ingest.FoundVideo{{ID: videoLink.ID, Link: videoLink.Canonical}}})
 		events := eventsAfter(t, o, nil, 10)
 		require.Equal(t, []store.EventType{store.EventVideoDiscovered, store.EventAccountMetrics}, eventTypesOf(events))
-		require.Equal(t, clip.Canonical, events[0].Data.Video.Link)
+		require.Equal(t, videoLink.Canonical, events[0].Data.Video.Link)
 		require.Nil(t, events[0].Data.Video.Views)
 		require.Equal(t, store.FetchStatus("ok"), events[0].Data.Account.Status, "the fetch that found the video has succeeded")
 		require.EqualValues(t, 7, *events[0].Data.Account.Followers)
@@ -209,8 +209,7 @@ func TestEvents_aDiscoveredVideoThatIsTrackedAgainIsPendingAndNotRemoved(t *test
 			require.Equal(t, store.FetchStatus("pending"), discovered[round].Data.Video.Status)
 			require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(7)))
 
-			_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
-			require.NoError(t, err)
+			storetest.StopAccounts(t, o, l)
 			db.Clock.Advance(queue.RefreshPause)
 		}
 	})
@@ -220,11 +219,11 @@ func TestEvents_areNoLongerRecordedIfTheFeedIsNotRead(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		clip := storetest.VideoLink(t, 1)
-		storetest.Track(t, o, clip)
+		videoLink := storetest.VideoLink(t, 1)
+		storetest.Track(t, o, videoLink)
 		openFeed(t, o)
 		measure := func(views int64) {
-			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clip: storetest.Views(views)})
+			storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{videoLink: storetest.Views(views)})
 		}
 		measure(1)
 		first := eventsAfter(t, o, nil, 10)[0]
@@ -250,18 +249,18 @@ func TestEvents_areStoredInTheTransactionOfTheirChange(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		clip := storetest.VideoLink(t, 1)
-		storetest.Track(t, o, clip)
-		ref := store.Ref{Link: clip}
+		videoLink := storetest.VideoLink(t, 1)
+		storetest.Track(t, o, videoLink)
+		ref := store.Ref{ID: storetest.VideoOf(t, o, videoLink).ID}
 		_, err := o.CreateWebhook(t.Context(), store.NewWebhook{URL: "https://hooks.example.com/", Secret: []byte("s")})
 		require.NoError(t, err)
 		db.Exec(t, "ALTER TABLE webhook_deliveries RENAME TO missing")
-		target := queue.Target{Platform: clip.Platform, Kind: "video", ExternalID: clip.ID}
+		target := queue.Target{Platform: videoLink.Platform, Kind: "video", ExternalID: videoLink.ID}
 		fetch := func() error {
 			return db.Acknowledge(t.Context(), queue.Claim{}, store.InstantOf(db.Clock.Now()), []ingest.Outcome{storetest.Outcome(db, target, storetest.Views(5))})
 		}
 		require.Error(t, fetch())
-		_, err = o.StopVideos(t.Context(), []store.Ref{ref}, true)
+		_, err = o.StopVideos(t.Context(), []uuid.UUID{ref.ID})
 		require.Error(t, err)
 		v, err := o.Video(t.Context(), ref)
 		require.NoError(t, err)
@@ -271,7 +270,7 @@ func TestEvents_areStoredInTheTransactionOfTheirChange(t *testing.T) {
 
 		db.Exec(t, "ALTER TABLE missing RENAME TO webhook_deliveries")
 		require.NoError(t, fetch())
-		_, err = o.StopVideos(t.Context(), []store.Ref{ref}, true)
+		_, err = o.StopVideos(t.Context(), []uuid.UUID{ref.ID})
 		require.NoError(t, err)
 		require.Equal(t, []store.EventType{store.EventVideoMetrics, store.EventVideoRemoved}, eventTypesOf(eventsAfter(t, o, nil, 10)))
 		require.Equal(t, []int64{2}, storetest.Column[int64](t, db, "SELECT COUNT(*) FROM webhook_deliveries"))
@@ -288,7 +287,8 @@ func TestDeleteExpiredEvents_keepsEventsAfterAnEventThatIsKept(t *testing.T) {
 			_, err := o.TestWebhook(t.Context(), hook.ID, uuid.Nil)
 			require.NoError(t, err)
 		}
-		// The second event is older than the first one, as after a step of the clock, or if its transaction began first and ended last.
+		// The second event has an earlier time than the first one. This happens if the clock goes back, or if the transaction of the second event begins
+		// first and ends last.
 		db.Clock.Advance(time.Hour)
 		record()
 		db.Clock.Advance(-time.Hour)
@@ -313,8 +313,8 @@ func TestEvents_announceAnOutlierWhenTheMedianOfItsAccountChanges(t *testing.T) 
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		clips := storetest.VideoLinks(t, 3)
-		storetest.Track(t, o, clips...)
+		videoLinks := storetest.VideoLinks(t, 3)
+		storetest.Track(t, o, videoLinks...)
 		openFeed(t, o)
 		facts := func(views int64) ingest.VideoFacts {
 			return ingest.VideoFacts{Views: &views, Username: new("someone")}
@@ -327,17 +327,17 @@ func TestEvents_announceAnOutlierWhenTheMedianOfItsAccountChanges(t *testing.T) 
 			}
 			return found
 		}
-		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clips[0]: facts(500_000)})
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{videoLinks[0]: facts(500_000)})
 		require.Empty(t, outliers())
 		db.Clock.Advance(time.Minute)
-		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{clips[1]: facts(20_000), clips[2]: facts(40_000)})
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{videoLinks[1]: facts(20_000), videoLinks[2]: facts(40_000)})
 		found := outliers()
 		require.Len(t, found, 1, "500,000 views are 12.5 times the median of 40,000")
-		require.Equal(t, clips[0].Canonical, found[0].Data.Video.Link)
+		require.Equal(t, videoLinks[0].Canonical, found[0].Data.Video.Link)
 		require.Equal(t, &store.Threshold{Member: "outlier_multiplier", Value: 10}, found[0].Data.Threshold)
 		require.InDelta(t, 12.5, *found[0].Data.Video.OutlierMultiplier, 1e-9)
 		require.InDelta(t, 1, *found[0].Data.Video.Previous.OutlierMultiplier, 1e-9)
-		storetest.StopVideos(t, o, clips[2])
+		storetest.StopVideos(t, o, videoLinks[2])
 		require.Len(t, outliers(), 1, "500,000 views are 1.9 times the median of 260,000")
 	})
 }
@@ -346,19 +346,19 @@ func TestEvents_announceAnOutlierWhenAnotherVideoIsStopped(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		clips := storetest.VideoLinks(t, 4)
-		storetest.Track(t, o, clips...)
+		videoLinks := storetest.VideoLinks(t, 4)
+		storetest.Track(t, o, videoLinks...)
 		openFeed(t, o)
 		facts := map[link.Link]ingest.VideoFacts{}
 		for i, views := range []int64{1_000_000, 900_000, 10_000, 10_000} {
-			facts[clips[i]] = ingest.VideoFacts{Views: &views, Username: new("someone")}
+			facts[videoLinks[i]] = ingest.VideoFacts{Views: &views, Username: new("someone")}
 		}
 		storetest.Measure(t, db, db.Clock.Now(), facts)
 		before := len(eventsAfter(t, o, nil, 100))
-		storetest.StopVideos(t, o, clips[1])
+		storetest.StopVideos(t, o, videoLinks[1])
 		added := eventsAfter(t, o, nil, 100)[before:]
 		require.Equal(t, []store.EventType{store.EventVideoRemoved, store.EventVideoOutlier, store.EventVideoOutlier}, eventTypesOf(added), "the median falls from 455,000 to 10,000")
-		require.Equal(t, clips[0].Canonical, added[1].Data.Video.Link)
+		require.Equal(t, videoLinks[0].Canonical, added[1].Data.Video.Link)
 	})
 }
 

@@ -34,8 +34,8 @@ func (s *FetchState) setStatusAt(now db.Instant, lastFetch *db.Instant) {
 	}
 }
 
-// ApplyChange updates the state with a fetch at fetchedAt, unless the state has a later attempt.
-// hasNumbers is true if the organisation has numbers of the video or account.
+// ApplyChange updates the state with a fetch at fetchedAt, unless the state has a later attempt. hasNumbers is true if the organisation has numbers of the
+// video or account. nextAt is when the target is due next. It is used only if c.NextAt is 0.
 func (s *FetchState) ApplyChange(c queue.FetchChange, hasNumbers bool, fetchedAt, nextAt db.Instant) {
 	if s.LastAttemptAt != nil && *s.LastAttemptAt > fetchedAt {
 		return
@@ -103,7 +103,7 @@ func (s *FetchState) FetchDetail(kind string, noCollector bool) *string {
 	if reason == "" || s.NextFetchAt == nil {
 		return s.FetchDetailWithoutTime(kind, noCollector)
 	}
-	// This sentence must be true before and after the time, because no version changes when the time passes: see Version.Due.
+	// This sentence must be true before and after the due time, because no field of Version changes at this time, except Version.Due for a first fetch.
 	format := "%s; the next fetch is due from %s UTC on."
 	switch waits := s.FetchReason == ""; {
 	case waits && s.FetchStatus == queue.FetchPending && !s.isDue:

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -18,6 +17,9 @@ const (
 	// KeyLease is how long an idempotency key is reserved for its request. While the request runs,
 	// its server renews the lease with RenewKey.
 	KeyLease = 15 * time.Second
+	// shortWait is RetryAfter for a repetition of a request that began less than shortWait ago. Most requests end within this time, so the repetition
+	// need not wait for the end of the lease.
+	shortWait = time.Second
 	// IdempotencyLimit is the maximum size of all idempotency keys and responses of an organisation, in bytes. It
 	// is checked when a key is added. It allows 120 small responses a minute for a day.
 	IdempotencyLimit = 128 << 20
@@ -33,8 +35,8 @@ type IdempotencyState int
 
 // The states that ReserveKey returns.
 const (
-	// KeyFresh means that the key is new, or that the lease of an earlier request ended before this request got a response. The
-	// caller executes the request, then calls FinishKey or ReleaseKey.
+	// KeyFresh means that the key is new, or that an earlier request with the key got no response before its lease ended. The caller executes
+	// the new request, then calls FinishKey or ReleaseKey.
 	KeyFresh IdempotencyState = iota
 	// KeyDone means that the request has a response already. The caller returns the stored response.
 	KeyDone
@@ -105,18 +107,16 @@ var sharedBodyCoder = sync.OnceValues(func() (c bodyCoder, err error) {
 // ReserveKey stores a new idempotency key, or returns the state of a stored key. Of concurrent
 // requests with the same key, only one gets KeyFresh.
 func (o *Org) ReserveKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
-	for attempt := 1; ; attempt++ {
-		k, err := o.reserveKey(ctx, operation, key, fingerprint)
-		// If the error is errKeyTaken, another request inserted the key after reserveKey had looked it up. The next attempt finds the key.
-		if !errors.Is(err, errKeyTaken) || attempt == db.MaxAttempts {
-			return k, err
-		}
-	}
+	var out IdempotencyKey
+	err := db.RetryOnDuplicate(func() (err error) {
+		out, err = o.reserveKey(ctx, operation, key, fingerprint)
+		return err
+	})
+	return out, err
 }
 
-var errKeyTaken = errors.New("another request has just begun with this idempotency key")
-
-// reserveKey does the same as ReserveKey in one transaction. It returns errKeyTaken if a concurrent request inserted the same key.
+// reserveKey does the same as ReserveKey in one transaction. It returns ErrDuplicate if a concurrent request inserted the same key after reserveKey had
+// looked the key up.
 func (o *Org) reserveKey(ctx context.Context, operation, key string, fingerprint []byte) (IdempotencyKey, error) {
 	var out IdempotencyKey
 	err := o.s.db.Tx(ctx, func(tx *gorm.DB) error {
@@ -155,7 +155,7 @@ func (o *Org) reserveKey(ctx context.Context, operation, key string, fingerprint
 		}
 		inserted := tx.Clauses(db.OnConflictDoNothing("organisation_id", "operation", "key")).Create(&fresh)
 		if inserted.Error == nil && inserted.RowsAffected == 0 {
-			return errKeyTaken
+			return db.ErrDuplicate
 		}
 		out = IdempotencyKey{State: KeyFresh, EffectID: fresh.EffectID}
 		return inserted.Error
@@ -178,6 +178,9 @@ func (o *Org) stateOfKey(tx *gorm.DB, row *idempotencyRow, fingerprint []byte, n
 		return out, err
 	case row.StartedAt > now.Add(-KeyLease):
 		out.State, out.RetryAfter = KeyRunning, min(row.StartedAt.Add(KeyLease).Sub(now), KeyLease) // if the clocks of two servers differ, the calculated time can be longer than KeyLease
+		if now.Sub(row.CreatedAt).Abs() < shortWait {
+			out.RetryAfter = shortWait
+		}
 	default:
 		out.State = KeyFresh
 		return out, db.Scoped(tx, "idempotency_keys", o.id).Where("operation = ? AND key = ?", row.Operation, row.Key).Update("started_at", now).Error
@@ -229,8 +232,8 @@ func (o *Org) FinishKey(ctx context.Context, operation, key string, a KeptRespon
 	})
 }
 
-// ReleaseKey ends the lease of a request that got no response. The caller can then send the request
-// again immediately. The key keeps its EffectID.
+// ReleaseKey ends the lease of a request that got no response. If the same request is sent again, it gets KeyFresh immediately, without waiting for the
+// end of the lease. The key keeps its EffectID.
 func (o *Org) ReleaseKey(ctx context.Context, operation, key string) error {
 	return o.startLease(ctx, operation, key, 0)
 }

@@ -166,55 +166,60 @@ func (l *labels) labelsOf(row labelled) labelSet {
 	return l.labelsAt(append(append(indexes, own.indexes...), ofAccount.indexes...))
 }
 
-// setRowLabels sets the labels of videos or accounts. If the labels take more than maxBytes in
-// JSON, the last rows may be left out, but never the first. If maxBytes is 0, there is no limit.
-func (o *Org) setRowLabels(ctx context.Context, rows int, maxBytes int64, rowAt func(i int) labelled, setLabels func(i int, labels []*Label)) (done int, bytes int64, err error) {
-	// done is the number of rows that have their labels. bytes is the JSON size of these labels.
-	// Stop at the limit and not after all rows, because each row can have its own 1,000 labels. Those of 5,000 rows take 40 MB.
-	isFull := func() bool { return done > 0 && maxBytes > 0 && bytes > maxBytes }
-	for size := rows; done < rows && !isFull(); {
-		to := min(rows, done+size)
+// rowFields has those fields of a video or account that fillFields reads and sets.
+type rowFields struct {
+	state     *FetchState
+	lastFetch *db.Instant // time of the last successful fetch; nil if no numbers are stored
+	labels    *[]*Label
+	labelled
+}
+
+// fillFields sets those fields of videos or accounts that are not columns of the table: the present fetch status and, unless withoutLabels is true, the
+// labels. The parameter v is the version of the rows. If the labels take more than maxBytes in JSON, the last rows may be left out, but never the
+// first. If maxBytes is 0, there is no limit. fillFields returns the number of rows that are complete, and the size of their labels in JSON.
+func fillFields[R any, P interface {
+	*R
+	fields() rowFields
+}](ctx context.Context, o *Org, v Version, rows []R, withoutLabels bool, maxBytes int64) (completed int, bytes int64, err error) {
+	now := o.s.db.Now()
+	for i := range rows {
+		f := P(&rows[i]).fields()
+		f.state.setStatusAt(now, f.lastFetch)
+	}
+	if withoutLabels {
+		return len(rows), 0, nil
+	}
+	// Stop when the labels exceed maxBytes, and not only after the last row: each row can have its own list of 1,000 labels, and the lists of 5,000 rows
+	// take 40 MB.
+	isFull := func() bool { return completed > 0 && maxBytes > 0 && bytes > maxBytes }
+	for size := len(rows); completed < len(rows) && !isFull(); {
+		to := min(len(rows), completed+size)
 		var videos, accounts []uuid.UUID
-		for i := done; i < to; i++ {
-			r := rowAt(i)
-			if r.video != uuid.Nil {
-				videos = append(videos, r.video)
+		for i := completed; i < to; i++ {
+			f := P(&rows[i]).fields()
+			if f.video != uuid.Nil {
+				videos = append(videos, f.video)
 			}
-			if r.account != nil {
-				accounts = append(accounts, *r.account)
+			if f.account != nil {
+				accounts = append(accounts, *f.account)
 			}
 		}
-		l, err := o.readLabels(ctx, videos, db.Distinct(accounts))
-		if errors.Is(err, errTooManyMembers) && to-done > 1 {
+		l, err := o.readLabels(ctx, v, videos, db.Distinct(accounts))
+		if errors.Is(err, errTooManyMembers) && to-completed > 1 {
 			size = (size + 1) / 2
 			continue
 		}
 		if err != nil {
 			return 0, 0, err
 		}
-		for ; done < to && !isFull(); done++ {
-			found := l.labelsOf(rowAt(done))
-			setLabels(done, found.labels)
+		for ; completed < to && !isFull(); completed++ {
+			f := P(&rows[completed]).fields()
+			found := l.labelsOf(f.labelled)
+			*f.labels = found.labels
 			bytes += found.bytes
 		}
 	}
-	return done, bytes, nil
-}
-
-// setVideoLabels sets the Labels of videos. For the limit maxBytes and the results, see
-// setRowLabels.
-func (o *Org) setVideoLabels(ctx context.Context, videos []Video, maxBytes int64) (done int, bytes int64, err error) {
-	return o.setRowLabels(ctx, len(videos), maxBytes,
-		func(i int) labelled { return labelled{videos[i].ID, videos[i].Title, videos[i].LinkedAccountID} },
-		func(i int, labels []*Label) { videos[i].Labels = labels })
-}
-
-// setAccountLabels sets the Labels of accounts. For the limit maxBytes and the results, see
-// setRowLabels.
-func (o *Org) setAccountLabels(ctx context.Context, accounts []Account, maxBytes int64) (done int, bytes int64, err error) {
-	return o.setRowLabels(ctx, len(accounts), maxBytes,
-		func(i int) labelled { return labelled{account: &accounts[i].ID} },
-		func(i int, labels []*Label) { accounts[i].Labels = labels })
+	return completed, bytes, nil
 }
 
 // memberships is a SQL query for the names, hashtags and members of collections. A row has a
@@ -228,13 +233,8 @@ UNION ALL
 SELECT m.collection_id, NULL AS name, NULL AS tag, m.account_id FROM collection_accounts m WHERE m.organisation_id = @org AND {m.account_id}`
 
 // readLabels returns the organisation's collections and at least the memberships of the given
-// videos and accounts. It can return errTooManyMembers.
-func (o *Org) readLabels(ctx context.Context, videos, accounts []uuid.UUID) (*labels, error) {
-	// The version is read before the labels, so the labels are never older than the version.
-	v, err := o.Version(ctx)
-	if err != nil {
-		return nil, err
-	}
+// videos and accounts. It can return errTooManyMembers. The version v must have been read before, so that the labels are never older than v.
+func (o *Org) readLabels(ctx context.Context, v Version, videos, accounts []uuid.UUID) (*labels, error) {
 	cached, load := o.s.labels.get(o.id, v.labels)
 	if cached != nil {
 		return cached, nil

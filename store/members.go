@@ -107,8 +107,8 @@ func (t OrgTx) requireRows(kind string, ids []uuid.UUID) error {
 	return nil
 }
 
-// TimesOfAdding returns when the videos or accounts with the given ids were added to a collection. kind is "video" or "account". Ids that were not added
-// to the collection are not in the map, also those of videos that are in it through their account or a hashtag.
+// TimesOfAdding returns when the videos or accounts with the given ids were added to a collection. kind is "video" or "account". The map lacks
+// ids that were not added themselves. It also lacks the ids of videos that are in the collection only through their account or a hashtag.
 func (o *Org) TimesOfAdding(ctx context.Context, collection uuid.UUID, kind string, ids []uuid.UUID) (map[uuid.UUID]db.Instant, error) {
 	var rows []struct {
 		ID      uuid.UUID

@@ -30,14 +30,15 @@ func TestAddVideos_withADayCountsAPastPeriodInFull(t *testing.T) {
 		last := first + 29
 		tracked := storetest.Track(t, o, storetest.VideoLinks(t, 2)...)
 		early, late := tracked[0].ID, tracked[1].ID
-		// The first video has known views from the day before the period on, the second only from the sixth day of the period on.
+		// The views of the first video are known from two days before the period on. The views of the second video are known only from the sixth day of the
+		// period on.
 		points := map[store.Date]store.Counts{}
 		for day := first - 2; day <= last+3; day++ {
 			points[day] = store.Counts{Views: new(1000 + 10*int64(day-first))}
 		}
 		storetest.Series{Daily: points}.Insert(t, db, o, early)
 		storetest.Series{Daily: map[store.Date]store.Counts{first + 5: {Views: new(int64(50))}, last: {Views: new(int64(80))}}}.Insert(t, db, o, late)
-		db.Exec(t, "UPDATE videos SET latest_views = 1 WHERE organisation_id = ?", o.ID()) // as the fetches of the points would have stored
+		db.Exec(t, "UPDATE videos SET latest_views = 1 WHERE organisation_id = ?", o.ID()) // CollectionTotals only tests whether the latest counts are NULL
 
 		gains := func() map[uuid.UUID]*int64 {
 			t.Helper()
@@ -57,7 +58,7 @@ func TestAddVideos_withADayCountsAPastPeriodInFull(t *testing.T) {
 		require.Empty(t, gains(), "a video that is added today must not count in a past period")
 
 		require.EqualValues(t, 1, addVideosFrom(t, o, root.ID, first, early, late), "only the second video is a new member")
-		// 10 views on each of 30 days; 50 views on the sixth day and 80 on the last.
+		// The first video gains 10 views on each of 30 days. The second has 50 views on the sixth day and 80 on the last day, so it gains 30.
 		require.Equal(t, map[uuid.UUID]*int64{early: new(int64(300)), late: new(int64(30))}, gains())
 		totals, err := o.CollectionTotals(t.Context(), store.CollectionTotalsQuery{Collection: root.ID, From: first, To: last})
 		require.NoError(t, err)

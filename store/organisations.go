@@ -102,18 +102,13 @@ func (s *Store) createOrganisation(tx *gorm.DB, o Organisation) (Organisation, e
 
 // Organisation returns the organisation with the given id, or ErrNotFound.
 func (s *Store) Organisation(ctx context.Context, id uuid.UUID) (Organisation, error) {
-	o, err := ReadOrganisation(s.db.Read(ctx), id)
-	return o, db.Translate(err)
+	return ReadOrganisation(s.db.Read(ctx), id)
 }
 
 // ReadOrganisation does the work of Store.Organisation in the transaction tx. If tx has raised the organisation's version, its tier
 // and subscription cannot change before tx ends.
-func ReadOrganisation(tx *gorm.DB, id uuid.UUID) (o Organisation, err error) {
-	err = tx.Where("id = ?", id).Limit(1).Find(&o).Error
-	if err == nil && o.ID == uuid.Nil {
-		err = db.NotFound("organisation", id.String())
-	}
-	return o, err
+func ReadOrganisation(tx *gorm.DB, id uuid.UUID) (Organisation, error) {
+	return db.FindOne[Organisation](tx.Where("id = ?", id), "organisation", id)
 }
 
 // Organisations lists all organisations, the oldest first.

@@ -75,8 +75,9 @@ func (t OrgTx) subscribedAccounts(condition string, args ...any) (map[uuid.UUID]
 	return subscribed, err
 }
 
-// unsubscribedAccounts returns the tracked accounts that the organisation does not have in the fetch queue. An account is unreachable if its id at the
-// platform is unknown and its handle now belongs to another account. "unreachable" has the ids of these accounts, and "accounts" has all others.
+// unsubscribedAccounts returns the tracked accounts that the organisation does not have in the fetch queue. An account is unreachable if neither the
+// platform's own id nor a source's id is known for it, and another tracked account of the organisation owns the target with its handle. "unreachable" has
+// the ids of these accounts, and "accounts" has all others.
 func (t OrgTx) unsubscribedAccounts() (accounts []Account, unreachable []uuid.UUID, err error) {
 	fetched, err := t.subscribedAccounts("")
 	if err != nil {
@@ -85,7 +86,7 @@ func (t OrgTx) unsubscribedAccounts() (accounts []Account, unreachable []uuid.UU
 	// The account that has the handle now comes last, so the target belongs to it, even if an earlier account with this handle has a subscription.
 	err = db.Scoped(t.Tx, "accounts", t.id).Where("accounts.tracked").Order("accounts.handle_current, accounts.id").Find(&accounts).Error
 	owners := make(map[string]uuid.UUID, len(accounts))
-	key := func(a *Account) string { return queue.TargetKey(a.Platform, accountTarget(a)) }
+	key := func(a *Account) string { return queue.TargetKey(a.Platform, targetExternalID(a)) }
 	for i := range accounts {
 		a := &accounts[i]
 		if _, owned := owners[key(a)]; !owned || fetched[a.ID] || a.HandleCurrent {

@@ -56,7 +56,7 @@ func (o *Org) RefreshAccount(ctx context.Context, ref Ref, unsupported func(link
 	if !a.Tracked {
 		return Refreshed{}, db.NotFound("account", ref.String())
 	}
-	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: accountTarget(&a), Handle: a.Username, Link: a.Link, Subject: a.ID,
+	e := queue.Entry{Platform: a.Platform, Kind: queue.KindAccount, ExternalID: targetExternalID(&a), Handle: a.Username, Link: a.Link, Subject: a.ID,
 		Known: db.Counts{Views: a.LatestFollowersCount}}
 	if a.ExternalID == nil && a.SourceID == nil && !a.HandleCurrent {
 		e.ExternalID = "" // the handle now belongs to another account, and so does the target with this handle
@@ -66,8 +66,8 @@ func (o *Org) RefreshAccount(ctx context.Context, ref Ref, unsupported func(link
 	})
 }
 
-// findTargetName returns the name that the video or account of an entry has in the fetch queue. It returns "" if it is not in the
-// queue.
+// findTargetName returns the name that the video or account of an entry has in the fetch queue. It returns "" if the video or
+// account is not in the queue.
 func (t OrgTx) findTargetName(e queue.Entry) (string, error) {
 	var ids []string
 	err := t.Tx.Raw(`SELECT external_id FROM fetch_subscriptions WHERE organisation_id = ? AND subject_id = ? AND kind = ? AND source = ?`,

@@ -33,7 +33,8 @@ type Report struct {
 	IncludeChildren bool
 	StartDate       db.Date
 	EndDate         db.Date
-	// ContinuesReportID is the id of the earlier report with whose views at the end this report begins. It is nil if the report continues no report.
+	// ContinuesReportID is the id of the earlier report that this report continues: this report begins with the views at the end of the earlier report. It
+	// is nil if the report continues no report.
 	ContinuesReportID *uuid.UUID
 	CreatedBy         uuid.UUID  // id of the API token with which the report was made
 	CreatedAt         db.Instant `gorm:"autoCreateTime:false"`
@@ -49,13 +50,6 @@ type reportRow struct {
 }
 
 func (reportRow) TableName() string { return "reports" }
-
-// TooManyReportsError reports that the organisation already has the highest allowed number of reports.
-type TooManyReportsError struct{ Limit int }
-
-func (e *TooManyReportsError) Error() string {
-	return fmt.Sprintf("an organisation can have at most %d reports", e.Limit)
-}
 
 // NewReport has the values with which CreateReport makes a report.
 type NewReport struct {
@@ -75,7 +69,7 @@ type NewReport struct {
 }
 
 // CreateReport makes a report from the points as they are now. If a report with n.ID exists, it returns that report. CreateReport can return the
-// errors of CollectionTotals and *TooManyReportsError.
+// errors of CollectionTotals, and a *LimitError if the organisation has MaxReports reports.
 func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 	if n.ID == uuid.Nil {
 		n.ID = db.NewID()
@@ -161,8 +155,7 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// nextReportNumber returns the number of the organisation's next report, or *TooManyReportsError.
-// The parameter "reports" is a query for all reports of the organisation.
+// nextReportNumber returns the number of the organisation's next report, or a *LimitError. The parameter "reports" is a query for all reports of the organisation.
 func (o *Org) nextReportNumber(reports *gorm.DB) (int64, error) {
 	var last int64
 	if err := reports.Select("COALESCE(MAX(reports.number), 0)").Scan(&last).Error; err != nil {
@@ -170,7 +163,7 @@ func (o *Org) nextReportNumber(reports *gorm.DB) (int64, error) {
 	}
 	// Reports are never deleted, so the highest number is also the number of reports.
 	if last >= MaxReports {
-		return 0, &TooManyReportsError{Limit: MaxReports}
+		return 0, limitError(LimitReports, "the organisation has %d reports, and at most %[1]d are allowed", MaxReports)
 	}
 	return last + 1, nil
 }
@@ -200,26 +193,27 @@ func (o *Org) UpdateReport(ctx context.Context, id uuid.UUID, p SharingPatch) (R
 	return r, err
 }
 
-// ReportDocument returns a report and its document: the JSON that was stored when the report was made. It returns ErrNotFound for an unknown id.
-func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) (Report, []byte, error) {
+// ReportDocument returns the document of a report: the JSON that was stored when the report was made. It returns ErrNotFound for an unknown id. For a
+// document of 20 MB, ReportDocument needs 9 MB less memory than ReadReport, so it decompresses the document itself.
+func (o *Org) ReportDocument(ctx context.Context, id uuid.UUID) ([]byte, error) {
 	row, err := o.reportRow(o.scopedQuery(ctx, "reports"), id)
 	if err != nil {
-		return Report{}, nil, err
+		return nil, err
 	}
 	coder, err := sharedBodyCoder()
 	if err != nil {
-		return Report{}, nil, err
+		return nil, err
 	}
 	document, err := coder.decoder.DecodeAll(row.Content, make([]byte, 0, row.Bytes)) // DecodeAll would double a smaller slice again and again
 	if err != nil {
-		return Report{}, nil, fmt.Errorf("report %s: %w", id, err)
+		return nil, fmt.Errorf("report %s: %w", id, err)
 	}
 	sum := sha256.Sum256(document)
-	return row.Report, document, row.requireChecksum(sum[:])
+	return document, row.requireChecksum(sum[:])
 }
 
 // ReadReport calls the function `read` with a reader of the document of a report, or returns ErrNotFound. The document is never in memory as a whole.
-// After `read` has returned, ReadReport compares the checksum of the whole document, even if `read` has not read all of it.
+// If `read` returns nil, ReadReport then verifies the checksum of the whole document, even if `read` has not read all of it.
 func (o *Org) ReadReport(ctx context.Context, id uuid.UUID, read func(document io.Reader) error) error {
 	row, err := o.reportRow(o.scopedQuery(ctx, "reports"), id)
 	if err != nil {
@@ -252,15 +246,7 @@ func (r *reportRow) requireChecksum(sum []byte) error {
 // reportRow returns the report with the given id, or ErrNotFound. The given query must select all reports of the organisation, with or without
 // their documents.
 func (o *Org) reportRow(q *gorm.DB, id uuid.UUID) (reportRow, error) {
-	found := make([]reportRow, 0, 1)
-	err := q.Where("reports.id = ?", id).Limit(1).Find(&found).Error
-	switch {
-	case err != nil:
-		return reportRow{}, db.Translate(err)
-	case len(found) == 0:
-		return reportRow{}, db.NotFound("report", id.String())
-	}
-	return found[0], nil
+	return db.FindOne[reportRow](q.Where("reports.id = ?", id), "report", id)
 }
 
 // ReportQuery selects the reports of a collection, or all reports of the organisation.

@@ -13,7 +13,7 @@ func TestListVideos_returnsTheSameValuesAsReadingEachVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.CreateOrgWithData(t, db)
-		// In one video, columns of the same type have different values. In another video, every column that can be NULL is NULL.
+		// In one video, columns of the same type have different values. In another video, many of the columns that can be NULL are NULL.
 		db.Exec(t, `UPDATE videos SET song_name = 'song', song_link = 'https://example.com/song', video_length = '58.5', title = 'Título "1" <b>', not_safe = true, private = true,
 			hidden_stats = true, ad_info_shop = true, ad_is_ad = true, ad_product_id_shop = 'product', latest_views = 9007199254740993, latest_likes = 2, latest_comments = 3,
 			latest_bookmarks = 4, latest_shares = 5, latest_engagement = 6, outlier_multiplier = 0.1, increase_1d = -12.5, increase_7d = 7, increase_14d = 14.25,

@@ -37,13 +37,13 @@ type Sharing struct {
 // SharingPatch is a change to a Sharing. Fields that are nil stay unchanged.
 type SharingPatch struct {
 	Access          *Access
-	PasswordHash    *string // the password hash, as HashPassword returns it
-	ShareExpiry     *ShareExpiryChange
-	DisplaySettings *json.RawMessage // a JSON object, or null to remove the settings
+	PasswordHash    *string             // the password hash, as HashPassword returns it
+	ShareExpiry     *Change[db.Instant] // when the share page closes; Change.To is nil if the page stays open
+	DisplaySettings json.RawMessage     // a JSON object, or null to remove the settings
 }
 
-// ShareExpiryChange is a change of the time when a share page closes. The field At is nil if the page stays open.
-type ShareExpiryChange struct{ At *db.Instant }
+// Change is a change of a value that can be null. If To is nil, the value becomes null.
+type Change[T any] struct{ To *T }
 
 // change applies a patch at the time now. When the access first becomes public or protected, it adds a hash and stores the page with this hash.
 // If it opens a closed page again, it raises the page's Reopened. It returns ErrPasswordRequired if a protected page would have no password. The
@@ -53,11 +53,11 @@ func (s *Sharing) change(tx *gorm.DB, p SharingPatch, page sharePage, now db.Ins
 	db.Assign(&s.Access, p.Access)
 	db.AssignPointer(&s.PasswordHash, p.PasswordHash)
 	if p.ShareExpiry != nil {
-		s.ShareExpiresAt = p.ShareExpiry.At
+		s.ShareExpiresAt = p.ShareExpiry.To
 	}
 	if p.DisplaySettings != nil {
 		s.DisplaySettings = nil
-		if text := string(*p.DisplaySettings); text != "null" {
+		if text := string(p.DisplaySettings); text != "null" {
 			s.DisplaySettings = &text
 		}
 	}
@@ -93,7 +93,7 @@ type sharePage struct {
 	Hash           string `gorm:"primaryKey"`
 	OrganisationID uuid.UUID
 	CollectionID   uuid.UUID
-	ReportID       *uuid.UUID  // the report of the collection to which the hash belongs; nil if the hash belongs to the collection
+	ReportID       *uuid.UUID  // the report to which the hash belongs; nil if the hash belongs to the collection itself
 	OpenedAt       *db.Instant `gorm:"->"` // when a visitor last opened the page; nil if the page was never opened
 	Reopened       int64       `gorm:"->"` // how often the page was opened again after it was closed
 }
@@ -129,7 +129,8 @@ func (s *Share) ItemID() uuid.UUID {
 // Share returns the collection or report whose share page has the given hash. It returns ErrNotFound if the hash is unknown or
 // belongs to the other kind, the collection or report is private, or the page has expired.
 func (s *Store) Share(ctx context.Context, kind ShareKind, hash string) (Share, error) {
-	// The same statements run for an unknown hash and for a private collection or report, so their duration does not reveal that it exists.
+	// The same statements run for an unknown hash and for a private collection or report, so the duration does not reveal
+	// whether a private collection or report exists.
 	var page sharePage
 	if err := s.db.Read(ctx).Where("hash = ?", hash).Limit(1).Find(&page).Error; err != nil {
 		return Share{}, db.Translate(err)

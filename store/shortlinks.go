@@ -14,7 +14,7 @@ import (
 // organisations share these rows.
 type shortLink struct {
 	Platform   link.Platform `gorm:"primaryKey"`
-	Code       string        `gorm:"primaryKey"` // the canonical form of the short link
+	ShortLink  string        `gorm:"primaryKey;column:code"` // the canonical form of the short link
 	Target     string        // the canonical form of the link to which the short link redirects
 	ResolvedAt db.Instant
 }
@@ -25,21 +25,21 @@ func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]l
 	if len(links) == 0 {
 		return nil, nil //nolint:nilnil // no short links were given, so the result is empty
 	}
-	codes, canonical := make([]string, len(links)), map[string]string{}
+	canonical, requested := make([]string, len(links)), map[string]bool{}
 	for i, l := range links {
-		codes[i] = l.Canonical
-		canonical[string(l.Platform)+l.Canonical] = l.Canonical
+		canonical[i] = l.Canonical
+		requested[string(l.Platform)+l.Canonical] = true
 	}
 	var rows []shortLink
-	err := s.db.Read(ctx).Where("code IN ? AND resolved_at > ?", codes, s.db.Now().Add(-db.ShortLinkLife)).Find(&rows).Error
+	err := s.db.Read(ctx).Where("code IN ? AND resolved_at > ?", canonical, s.db.Now().Add(-db.ShortLinkLife)).Find(&rows).Error
 	if err != nil {
 		return nil, db.Translate(err)
 	}
 	resolved := make(map[string]link.Link, len(rows))
 	for _, r := range rows {
 		target, err := link.Parse(r.Target)
-		if from, requested := canonical[string(r.Platform)+r.Code]; requested && err == nil {
-			resolved[from] = target
+		if err == nil && requested[string(r.Platform)+r.ShortLink] {
+			resolved[r.ShortLink] = target
 		}
 	}
 	return resolved, nil
@@ -48,8 +48,8 @@ func (s *Store) ShortLinks(ctx context.Context, links []link.Link) (map[string]l
 // SaveShortLinks stores the links to which short links redirect. The keys of the map are the canonical forms of the short links.
 func (s *Store) SaveShortLinks(ctx context.Context, resolved map[string]link.Link) error {
 	rows := make([]shortLink, 0, len(resolved))
-	for code, target := range resolved {
-		rows = append(rows, shortLink{Platform: target.Platform, Code: code, Target: target.Canonical, ResolvedAt: s.db.Now()})
+	for from, target := range resolved {
+		rows = append(rows, shortLink{Platform: target.Platform, ShortLink: from, Target: target.Canonical, ResolvedAt: s.db.Now()})
 	}
 	if len(rows) == 0 {
 		return nil

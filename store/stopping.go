@@ -2,34 +2,48 @@ package store
 
 import (
 	"context"
-	"strings"
+	"slices"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm/clause"
 
 	"github.com/reeltally/reeltally/store/internal/db"
-	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// StopVideos stops the tracking of videos, but keeps their history. It returns the refs without a
-// tracked video, in order. If allOrNothing is true, such refs prevent all changes.
-func (o *Org) StopVideos(ctx context.Context, refs []Ref, allOrNothing bool) (unmatched []Ref, err error) {
+// StopVideos stops the tracking of the videos with the given ids, but keeps their history. It returns the ids without a tracked video, in order.
+func (o *Org) StopVideos(ctx context.Context, ids []uuid.UUID) (untracked []uuid.UUID, err error) {
 	err = o.changeData(ctx, func(t OrgTx) error {
-		unmatched, err = t.Stop(refs, allOrNothing)
+		untracked, err = t.StopVideos(ids)
 		return err
 	})
-	return unmatched, err
+	return untracked, err
 }
 
-// Stop does the work of StopVideos in the transaction t.Tx.
-func (t OrgTx) Stop(refs []Ref, allOrNothing bool) (unmatched []Ref, err error) {
-	unmatched, ids, accounts, err := t.trackedIDs(refs)
-	if err != nil || len(ids) == 0 || (allOrNothing && len(unmatched) > 0) {
-		return unmatched, err
+// StopVideos does the work of Org.StopVideos in the transaction t.Tx.
+func (t OrgTx) StopVideos(ids []uuid.UUID) (untracked []uuid.UUID, err error) {
+	var found []Video
+	err = db.Scoped(t.Tx, "videos", t.id).Select("videos.organisation_id", "videos.id", "videos.linked_account_id").Where("NOT videos.removed AND videos.id IN ?", ids).Find(&found).Error
+	if err != nil {
+		return nil, err
 	}
-	_, err = t.stopTrackedVideos(accounts, "videos.id IN ?", ids)
-	return unmatched, err
+	tracked := make([]uuid.UUID, len(found))
+	for i := range found {
+		tracked[i] = found[i].ID
+	}
+	if len(tracked) > 0 {
+		_, err = t.stopTrackedVideos(LinkedAccounts(found), "videos.id IN ?", tracked)
+	}
+	return without(ids, tracked), err
+}
+
+// without returns the ids that are not in the list "excluded", in their original order.
+func without(ids, excluded []uuid.UUID) []uuid.UUID {
+	isExcluded := make(map[uuid.UUID]bool, len(excluded))
+	for _, id := range excluded {
+		isExcluded[id] = true
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id uuid.UUID) bool { return isExcluded[id] })
 }
 
 // stopTrackedVideos stops the tracked videos that match a condition, and recomputes the statistics of the given accounts. It returns the number of
@@ -84,100 +98,57 @@ func (t OrgTx) recordRestart(ids []uuid.UUID) error {
 	return events.Save()
 }
 
-// trackedIDs returns the ids and accounts of the tracked videos that the refs name, without duplicates. It also returns the refs that name no
-// tracked video.
-func (t OrgTx) trackedIDs(refs []Ref) (unmatched []Ref, ids []uuid.UUID, accounts []db.RowKey, err error) {
-	var byID []uuid.UUID
-	byLink := map[link.Platform][]string{}
-	for _, r := range refs {
-		if r.ID != uuid.Nil {
-			byID = append(byID, r.ID)
-		} else {
-			byLink[r.Link.Platform] = append(byLink[r.Link.Platform], r.Link.ID)
-		}
-	}
-	conditions, args := []string{"videos.id IN ?"}, []any{append(byID, uuid.Nil)}
-	for _, p := range link.Platforms {
-		if external := byLink[p]; len(external) > 0 {
-			conditions, args = append(conditions, "(videos.platform = ? AND videos.external_id IN ?)"), append(args, p, external)
-		}
-	}
-	q := db.Scoped(t.Tx, "videos", t.id).Where("NOT videos.removed AND ("+strings.Join(conditions, " OR ")+")", args...).Order("videos.platform, videos.external_id")
-	var rows []Video
-	if err := q.Find(&rows).Error; err != nil {
-		return nil, nil, nil, err
-	}
-	known, linked := map[uuid.UUID]bool{}, map[string]bool{}
-	for _, v := range rows {
-		known[v.ID], linked[queue.TargetKey(v.Platform, v.ExternalID)] = true, true
-		ids = append(ids, v.ID)
-	}
-	for _, r := range refs {
-		if !known[r.ID] && (r.ID != uuid.Nil || !linked[queue.TargetKey(r.Link.Platform, r.Link.ID)]) {
-			unmatched = append(unmatched, r)
-		}
-	}
-	return unmatched, ids, LinkedAccounts(rows), nil
-}
-
 // StoppedVideos has the numbers of videos of an account whose tracking was stopped.
 type StoppedVideos struct {
 	Stopped      int64 // videos whose tracking was stopped with the account
 	StillTracked int64 // videos that stay tracked, because they were added by their own links
 }
 
-// StopAccount does the work of StopAccounts for one account and returns the numbers of its videos. It returns false if ref names no tracked account.
-func (o *Org) StopAccount(ctx context.Context, ref Ref) (videos StoppedVideos, found bool, err error) {
+// StopAccount does the work of StopAccounts for one account and returns the numbers of its videos. It returns false if the account is not tracked.
+func (o *Org) StopAccount(ctx context.Context, id uuid.UUID) (videos StoppedVideos, found bool, err error) {
 	err = o.changeData(ctx, func(t OrgTx) error {
-		unmatched, ids, stopped, err := t.stopAccounts([]Ref{ref}, true)
-		videos, found = StoppedVideos{Stopped: stopped}, len(unmatched) == 0
+		untracked, stopped, err := t.stopAccounts([]uuid.UUID{id})
+		videos, found = StoppedVideos{Stopped: stopped}, len(untracked) == 0
 		if err != nil || !found {
 			return err
 		}
-		return db.Scoped(t.Tx, "videos", o.id).Where("videos.linked_account_id IN ? AND NOT videos.removed", ids).Count(&videos.StillTracked).Error
+		return db.Scoped(t.Tx, "videos", o.id).Where("videos.linked_account_id = ? AND NOT videos.removed", id).Count(&videos.StillTracked).Error
 	})
 	return videos, found, err
 }
 
-// StopAccounts stops the tracking of accounts and of their videos, except videos that were added by their own links. It returns those refs
-// that name no tracked account, in their original order. If allOrNothing is true and there is such a ref, it stops nothing.
-func (o *Org) StopAccounts(ctx context.Context, refs []Ref, allOrNothing bool) (unmatched []Ref, err error) {
+// StopAccounts stops the tracking of the accounts with the given ids and of their videos, except videos that were added by their own links. It returns
+// the ids without a tracked account, in order.
+func (o *Org) StopAccounts(ctx context.Context, ids []uuid.UUID) (untracked []uuid.UUID, err error) {
 	err = o.changeData(ctx, func(t OrgTx) error {
-		unmatched, _, _, err = t.stopAccounts(refs, allOrNothing)
+		untracked, _, err = t.stopAccounts(ids)
 		return err
 	})
-	return unmatched, err
+	return untracked, err
 }
 
-// stopAccounts does the work of StopAccounts in the transaction t.Tx. It also returns the ids of the accounts that the refs name, and how many videos it
-// stopped.
-func (t OrgTx) stopAccounts(refs []Ref, allOrNothing bool) (unmatched []Ref, ids []uuid.UUID, stoppedVideos int64, err error) {
-	for _, ref := range refs {
-		var found []uuid.UUID
-		if err := addAccountCondition(db.Scoped(t.Tx, "accounts", t.id), ref).Where("accounts.tracked").Pluck("id", &found).Error; err != nil {
-			return nil, nil, 0, err
-		}
-		if len(found) == 0 {
-			unmatched = append(unmatched, ref)
-		}
-		ids = append(ids, found...)
+// stopAccounts does the work of StopAccounts in the transaction t.Tx. It also returns how many videos it stopped.
+func (t OrgTx) stopAccounts(ids []uuid.UUID) (untracked []uuid.UUID, stoppedVideos int64, err error) {
+	var tracked []uuid.UUID
+	if err := db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ? AND accounts.tracked", ids).Order("accounts.id").Pluck("id", &tracked).Error; err != nil {
+		return nil, 0, err
 	}
-	if len(ids) == 0 || (allOrNothing && len(unmatched) > 0) {
-		return unmatched, nil, 0, nil
+	untracked = without(ids, tracked)
+	if len(tracked) == 0 {
+		return untracked, 0, nil
 	}
-	ids = db.Distinct(ids)
-	stopped := db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ? AND accounts.tracked", ids).Updates(setStoppedStatus(map[string]any{"tracked": false, "removed": true}))
-	if stopped.Error != nil {
-		return nil, nil, 0, stopped.Error
+	err = db.Scoped(t.Tx, "accounts", t.id).Where("accounts.id IN ?", tracked).Updates(setStoppedStatus(map[string]any{"tracked": false, "removed": true})).Error
+	if err != nil {
+		return nil, 0, err
 	}
-	if err := queue.Unsubscribe(t.Tx, t.id, "subject_id IN ?", ids); err != nil {
-		return nil, nil, 0, err
+	if err := queue.Unsubscribe(t.Tx, t.id, "subject_id IN ?", tracked); err != nil {
+		return nil, 0, err
 	}
 	err = t.Tx.Exec("UPDATE organisation_totals SET accounts = accounts - ?, accounts_removed = accounts_removed + ? WHERE organisation_id = ?",
-		stopped.RowsAffected, stopped.RowsAffected, t.id).Error
+		len(tracked), len(tracked), t.id).Error
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, 0, err
 	}
-	stoppedVideos, err = t.stopTrackedVideos(db.KeysOf(t.id, ids), "videos.linked_account_id IN ? AND NOT videos.direct", ids)
-	return unmatched, ids, stoppedVideos, err
+	stoppedVideos, err = t.stopTrackedVideos(db.KeysOf(t.id, tracked), "videos.linked_account_id IN ? AND NOT videos.direct", tracked)
+	return untracked, stoppedVideos, err
 }

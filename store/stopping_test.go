@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
@@ -38,7 +39,7 @@ func TestStopVideos_endsFetchesAndKeepsTheData(t *testing.T) {
 	})
 }
 
-func TestStopVideos_findsVideosByIDAndByLink(t *testing.T) {
+func TestStopVideos_returnsTheIDsOfUntrackedVideosInOrder(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.NewOrg(t, db), storetest.NewOrg(t, db)
@@ -46,21 +47,11 @@ func TestStopVideos_findsVideosByIDAndByLink(t *testing.T) {
 		foreign := storetest.Track(t, other, storetest.VideoLink(t, 8))[0]
 		storetest.StopVideos(t, o, storetest.VideoLink(t, 4))
 
-		refs := []store.Ref{
-			{ID: store.NewID()},               // an unknown video
-			{ID: tracked[0].ID},               //
-			{Link: storetest.VideoLink(t, 9)}, // an unknown video
-			{Link: storetest.VideoLink(t, 1)}, //
-			{ID: foreign.ID},                  // a video of another organisation
-			{Link: storetest.VideoLink(t, 8)}, // a video of another organisation
-			{ID: tracked[1].ID},               // video 1 a second time, this time by its id instead of its link
-			{Link: storetest.VideoLink(t, 4)}, // a video that was already stopped
-			{ID: tracked[4].ID},               // a video that was already stopped
-			{Link: storetest.ParseLink(t, "https://www.youtube.com/shorts/dQw4w9WgXcQ")}, // an unknown video on another platform
-		}
-		unmatched, err := o.StopVideos(t.Context(), refs, false)
+		unknown := store.NewID()
+		ids := []uuid.UUID{unknown, tracked[1].ID, foreign.ID, tracked[0].ID, uuid.Nil, tracked[1].ID, tracked[4].ID}
+		untracked, err := o.StopVideos(t.Context(), ids)
 		require.NoError(t, err)
-		require.Equal(t, []store.Ref{refs[0], refs[2], refs[4], refs[5], refs[7], refs[8], refs[9]}, unmatched, "the unmatched videos must be in the order of the request")
+		require.Equal(t, []uuid.UUID{unknown, foreign.ID, uuid.Nil, tracked[4].ID}, untracked)
 
 		require.True(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 0)).Removed)
 		require.True(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).Removed)
@@ -68,23 +59,9 @@ func TestStopVideos_findsVideosByIDAndByLink(t *testing.T) {
 		require.EqualValues(t, 5, storetest.ListVideos(t, o, store.VideoQuery{IncludeRemoved: true}).Total)
 		require.False(t, storetest.VideoOf(t, other, storetest.VideoLink(t, 8)).Removed)
 
-		unmatched, err = o.StopVideos(t.Context(), nil, true)
+		untracked, err = o.StopVideos(t.Context(), nil)
 		require.NoError(t, err)
-		require.Empty(t, unmatched)
-	})
-}
-
-func TestStopVideos_stopsNoVideoIfOneIsUnknownAndAllOrNothingIsTrue(t *testing.T) {
-	t.Parallel()
-	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := storetest.NewOrg(t, db)
-		storetest.Track(t, o, storetest.VideoLinks(t, 2)...)
-		refs := []store.Ref{{Link: storetest.VideoLink(t, 0)}, {Link: storetest.VideoLink(t, 1)}, {Link: storetest.VideoLink(t, 2)}}
-		unmatched, err := o.StopVideos(t.Context(), refs, true)
-		require.NoError(t, err)
-		require.Equal(t, refs[2:], unmatched)
-		require.EqualValues(t, 2, storetest.ListVideos(t, o, store.VideoQuery{}).Total)
-		require.Equal(t, 2, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)), "the videos must still be in the fetch queue")
+		require.Empty(t, untracked)
 	})
 }
 

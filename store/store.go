@@ -65,7 +65,8 @@ func newQueries(d *db.DB) queries {
 		newestPoints: outermost("DESC"), oldestPoints: outermost("ASC"), organisationDays: d.StaticQuery(organisationDays), accountDays: d.StaticQuery(accountDays)}
 }
 
-// DB returns the database for store/ingest and store/backfill, which write for several organisations in one transaction.
+// DB returns the database for store/ingest, store/backfill and store/backup. Unlike the methods of Org, these packages are not limited to one
+// organisation.
 func (s *Store) DB() *db.DB { return s.db }
 
 // Close closes all connections. It can be called more than once.
@@ -101,8 +102,8 @@ func (s *Store) CheckClock(ctx context.Context) error { return s.db.CheckClock(c
 // fetched.
 func (s *Store) CompareClocks(ctx context.Context) error { return s.db.CompareClocks(ctx) }
 
-// PreparePartitions creates the monthly partitions of snapshots_daily up to the end of next month. It does nothing on SQLite, which has no
-// partitions.
+// PreparePartitions creates the monthly partitions of snapshots_daily for at least last month, this month and next month. It does nothing on SQLite,
+// which has no partitions.
 func (s *Store) PreparePartitions(ctx context.Context) error { return s.db.PreparePartitions(ctx) }
 
 // SharedByProcesses returns true if several processes can write at the same time without waiting for each other. It is false for SQLite.

@@ -24,7 +24,7 @@ import (
 type references struct {
 	video, account, collection, report, token uuid.UUID
 	webhook, delivery                         uuid.UUID
-	clip, profile                             link.Link
+	videoLink, accountLink                    link.Link
 	name, key                                 string
 	today                                     store.Date
 }
@@ -48,12 +48,12 @@ func newAnswer(err error, values ...any) answer {
 func newTenant(t *testing.T, db *storetest.DB, o *store.Org, handle string, n int) references {
 	t.Helper()
 	x := unknownRefs(t, db, handle, n)
-	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{x.clip}, CollectionNames: []string{x.name}})
+	tracked, err := o.Track(t.Context(), store.TrackRequest{Links: []link.Link{x.videoLink}, CollectionNames: []string{x.name}})
 	require.NoError(t, err)
-	accounts, err := o.TrackAccounts(t.Context(), store.TrackRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}})
+	accounts, err := o.TrackAccounts(t.Context(), store.TrackRequest{Links: []link.Link{x.accountLink}, Type: store.TrackAll, CollectionNames: []string{x.name}})
 	require.NoError(t, err)
 	x.video, x.account = tracked[0].ID, accounts[0].ID
-	x.collection = storetest.VideoOf(t, o, x.clip).Labels[0].ID
+	x.collection = storetest.VideoOf(t, o, x.videoLink).Labels[0].ID
 	storetest.Collection(t, o, "child", &x.collection)
 	made, err := o.CreateReport(t.Context(), newReport(x))
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func unknownRefs(t *testing.T, db *storetest.DB, handle string, n int) reference
 	t.Helper()
 	l := storetest.VideoLink(t, n)
 	return references{video: store.NewID(), account: store.NewID(), collection: store.NewID(), report: store.NewID(), token: store.NewID(), webhook: store.NewID(), delivery: store.NewID(), name: handle, key: handle, today: storetest.Today(db),
-		clip: storetest.ParseLink(t, strings.Replace(l.Canonical, "someone", handle, 1)), profile: storetest.ParseLink(t, "https://www.tiktok.com/@"+handle)}
+		videoLink: storetest.ParseLink(t, strings.Replace(l.Canonical, "someone", handle, 1)), accountLink: storetest.ParseLink(t, "https://www.tiktok.com/@"+handle)}
 }
 
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
@@ -87,7 +87,7 @@ func replaceIDs(t *testing.T, a answer, x references) string {
 	raw, err := json.Marshal(a)
 	require.NoError(t, err)
 	text := strings.NewReplacer(x.video.String(), "VIDEO", x.account.String(), "ACCOUNT", x.collection.String(), "COLLECTION", x.report.String(), "REPORT", x.token.String(), "TOKEN", x.webhook.String(), "WEBHOOK", x.delivery.String(), "DELIVERY",
-		x.clip.ID, "CLIP", x.name, "NAME").Replace(string(raw))
+		x.videoLink.ID, "VIDEO LINK", x.name, "NAME").Replace(string(raw))
 	seen := map[string]string{}
 	return anyUUID.ReplaceAllStringFunc(text, func(id string) string {
 		if seen[id] == "" {
@@ -111,7 +111,7 @@ func TestLastShareVisit_isNilForAnotherOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o := storetest.NewOrg(t, db)
-		shared, err := o.UpdateCollection(t.Context(), storetest.Collection(t, o, "launch", nil).ID, store.CollectionPatch{Access: new(store.AccessPublic)})
+		shared, err := o.UpdateCollection(t.Context(), storetest.Collection(t, o, "launch", nil).ID, store.CollectionPatch{SharingPatch: store.SharingPatch{Access: new(store.AccessPublic)}})
 		require.NoError(t, err)
 		share, err := db.Share(t.Context(), store.ShareCollection, *shared.Hash)
 		require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 		// The ids of the callers are created last. So in a list that is sorted by id, foreign and
 		// unknown ids come before the caller's ids.
 		unknown, n := unknownRefs(t, db, "phantom", 2), 10
-		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{foreign.clip: {Views: new(int64(5)), Title: new("foreign #foreign")}})
+		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{foreign.videoLink: {Views: new(int64(5)), Title: new("foreign #foreign")}})
 		otherRows := storetest.StoredRows(t, db, other)
 
 		// Three organisations have equal records. The first calls methods with ids of another organisation, the second with unknown ids,
@@ -156,7 +156,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 			for i := range a {
 				a[i].org = storetest.NewOrg(t, db)
 				a[i].mine = newTenant(t, db, a[i].org, "mine", n)
-				titles[a[i].mine.clip] = ingest.VideoFacts{Title: new("mine #mine")}
+				titles[a[i].mine.videoLink] = ingest.VideoFacts{Title: new("mine #mine")}
 			}
 			storetest.Measure(t, db, db.Clock.Now(), titles)
 			db.Clock.Advance(time.Second) // the clock is advanced, so that a method that stores the current time changes the stored value
@@ -171,7 +171,7 @@ func TestOrg_treatsRecordsOfOtherOrganisationsAsUnknown(t *testing.T) {
 					a = newCallers()
 					before = storetest.StoredRows(t, db, a[2].org)
 				}
-				unknown.clip = unknownRefs(t, db, "phantom", n+1).clip
+				unknown.videoLink = unknownRefs(t, db, "phantom", n+1).videoLink
 				want := replaceIDs(t, call(t.Context(), a[1].org, unknown, a[1].mine), unknown)
 				require.Equal(t, want, replaceIDs(t, call(t.Context(), a[0].org, foreign, a[0].mine), foreign), "%s, call %d", name, i)
 				own := replaceIDs(t, call(t.Context(), a[2].org, a[2].mine, a[2].mine), a[2].mine)

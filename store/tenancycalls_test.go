@@ -14,8 +14,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// tenantCalls maps the name of each method of Org to functions that call the method. The parameter x has
-// references that can belong to another organisation; "mine" has references of the calling organisation.
+// tenantCalls maps the name of each method of Org to functions that call the method. It also has the functions Import and Seed
+// of package backfill. The parameter x has references that can belong to another organisation; "mine" has references of the calling organisation.
 var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine references) answer{
 	"ID": {func(_ context.Context, o *store.Org, _, _ references) answer { return newAnswer(nil, o.ID()) }},
 	"Video": {
@@ -24,7 +24,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 			return newAnswer(err, v)
 		},
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			v, err := o.Video(ctx, store.Ref{Link: x.clip})
+			v, err := o.Video(ctx, store.Ref{Link: x.videoLink})
 			return newAnswer(err, v)
 		},
 	},
@@ -36,8 +36,8 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.CollectionID = &x.collection }),
 		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Collections = []string{x.name} }),
 		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Collections = []string{x.collection.String()} }),
-		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Link = &x.clip }),
-		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Username = &x.profile.Handle }),
+		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Link = &x.videoLink }),
+		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Username = &x.accountLink.Handle }),
 		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Hashtag = &x.name }),
 		functionThatListsVideos(func(q *store.VideoQuery, x references) { q.Words = &x.name }),
 		functionThatListsVideos(func(q *store.VideoQuery, x references) {
@@ -45,7 +45,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		}),
 	},
 	"TrackedVideoIDs": {func(ctx context.Context, o *store.Org, x, mine references) answer {
-		ids, err := o.TrackedVideoIDs(ctx, []link.Link{x.clip, mine.clip})
+		ids, err := o.TrackedVideoIDs(ctx, []link.Link{x.videoLink, mine.videoLink})
 		return newAnswer(err, ids)
 	}},
 	"History": {
@@ -54,33 +54,33 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 			return newAnswer(err, points)
 		},
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			points, err := o.History(ctx, store.Ref{Link: x.clip}, x.today-700, x.today)
+			points, err := o.History(ctx, store.Ref{Link: x.videoLink}, x.today-700, x.today)
 			return newAnswer(err, points)
 		},
 	},
 	"Track": {
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			tracked, err := o.Track(ctx, store.TrackRequest{Links: []link.Link{x.clip}, CollectionNames: []string{x.name}, Immediate: 1})
+			tracked, err := o.Track(ctx, store.TrackRequest{Links: []link.Link{x.videoLink}, CollectionNames: []string{x.name}, Immediate: 1})
 			return newAnswer(err, tracked)
 		},
 		func(ctx context.Context, o *store.Org, x, mine references) answer {
-			tracked, err := o.Track(ctx, store.TrackRequest{Links: []link.Link{mine.clip}, CollectionIDs: []uuid.UUID{x.collection}})
+			tracked, err := o.Track(ctx, store.TrackRequest{Links: []link.Link{mine.videoLink}, CollectionIDs: []uuid.UUID{x.collection}})
 			return newAnswer(err, tracked)
 		},
 	},
 	"StopVideos": {
 		func(ctx context.Context, o *store.Org, x, mine references) answer {
-			unmatched, err := o.StopVideos(ctx, []store.Ref{{ID: x.video}, {Link: x.clip}, {ID: mine.video}}, false)
-			return newAnswer(err, unmatched)
+			untracked, err := o.StopVideos(ctx, []uuid.UUID{x.video, mine.video})
+			return newAnswer(err, untracked)
 		},
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			unmatched, err := o.StopVideos(ctx, []store.Ref{{ID: x.video}, {Link: x.clip}}, true)
-			return newAnswer(err, unmatched)
+			untracked, err := o.StopVideos(ctx, []uuid.UUID{x.video})
+			return newAnswer(err, untracked)
 		},
 	},
 	"RefreshVideo": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		r, err := o.RefreshVideo(ctx, store.Ref{ID: x.video}, nil)
-		_, byLink := o.RefreshVideo(ctx, store.Ref{Link: x.clip}, nil)
+		_, byLink := o.RefreshVideo(ctx, store.Ref{Link: x.videoLink}, nil)
 		return newAnswer(err, r, newAnswer(byLink))
 	}},
 	"VideoStatistics": {func(ctx context.Context, o *store.Org, _, _ references) answer {
@@ -93,14 +93,14 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 			return newAnswer(err, a)
 		},
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			a, err := o.Account(ctx, store.Ref{Link: x.profile})
+			a, err := o.Account(ctx, store.Ref{Link: x.accountLink})
 			return newAnswer(err, a)
 		},
 	},
 	"ListAccounts": {
 		functionThatListsAccounts(func(q *store.AccountQuery, x references) { q.CollectionID = &x.collection }),
 		functionThatListsAccounts(func(q *store.AccountQuery, x references) { q.Collections = []string{x.name, x.collection.String()} }),
-		functionThatListsAccounts(func(q *store.AccountQuery, x references) { q.Username = &x.profile.Handle }),
+		functionThatListsAccounts(func(q *store.AccountQuery, x references) { q.Username = &x.accountLink.Handle }),
 		functionThatListsAccounts(func(q *store.AccountQuery, x references) {
 			q.Order.Descending, q.Window.After = false, &store.Position{Null: true, ID: x.account}
 		}),
@@ -146,31 +146,30 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		return newAnswer(err, points)
 	}},
 	"TrackedAccountIDs": {func(ctx context.Context, o *store.Org, x, mine references) answer {
-		ids, err := o.TrackedAccountIDs(ctx, []link.Link{x.profile, mine.profile})
+		ids, err := o.TrackedAccountIDs(ctx, []link.Link{x.accountLink, mine.accountLink})
 		return newAnswer(err, ids)
 	}},
 	"TrackAccounts": {
 		func(ctx context.Context, o *store.Org, x, _ references) answer {
-			tracked, err := o.TrackAccounts(ctx, store.TrackRequest{Links: []link.Link{x.profile}, Type: store.TrackAll, CollectionNames: []string{x.name}})
+			tracked, err := o.TrackAccounts(ctx, store.TrackRequest{Links: []link.Link{x.accountLink}, Type: store.TrackAll, CollectionNames: []string{x.name}})
 			return newAnswer(err, tracked)
 		},
 		func(ctx context.Context, o *store.Org, x, mine references) answer {
-			tracked, err := o.TrackAccounts(ctx, store.TrackRequest{Links: []link.Link{mine.profile}, Type: store.TrackAll, CollectionIDs: []uuid.UUID{x.collection}})
+			tracked, err := o.TrackAccounts(ctx, store.TrackRequest{Links: []link.Link{mine.accountLink}, Type: store.TrackAll, CollectionIDs: []uuid.UUID{x.collection}})
 			return newAnswer(err, tracked)
 		},
 	},
 	"StopAccounts": {func(ctx context.Context, o *store.Org, x, mine references) answer {
-		unmatched, err := o.StopAccounts(ctx, []store.Ref{{ID: x.account}, {Link: x.profile}, {ID: mine.account}}, false)
-		return newAnswer(err, unmatched)
+		untracked, err := o.StopAccounts(ctx, []uuid.UUID{x.account, mine.account})
+		return newAnswer(err, untracked)
 	}},
 	"StopAccount": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		videos, found, err := o.StopAccount(ctx, store.Ref{ID: x.account})
-		_, foundByLink, errByLink := o.StopAccount(ctx, store.Ref{Link: x.profile})
-		return newAnswer(err, videos, found, foundByLink, newAnswer(errByLink))
+		videos, found, err := o.StopAccount(ctx, x.account)
+		return newAnswer(err, videos, found)
 	}},
 	"RefreshAccount": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		r, err := o.RefreshAccount(ctx, store.Ref{ID: x.account}, nil)
-		_, byLink := o.RefreshAccount(ctx, store.Ref{Link: x.profile}, nil)
+		_, byLink := o.RefreshAccount(ctx, store.Ref{Link: x.accountLink}, nil)
 		return newAnswer(err, r, newAnswer(byLink))
 	}},
 	"AccountStatistics": {func(ctx context.Context, o *store.Org, _, _ references) answer {
@@ -290,8 +289,8 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 		return newAnswer(err, r)
 	}},
 	"ReportDocument": {func(ctx context.Context, o *store.Org, x, _ references) answer {
-		r, document, err := o.ReportDocument(ctx, x.report)
-		return newAnswer(err, r, document)
+		document, err := o.ReportDocument(ctx, x.report)
+		return newAnswer(err, document)
 	}},
 	"ReadReport": {func(ctx context.Context, o *store.Org, x, _ references) answer {
 		var document []byte
@@ -395,7 +394,7 @@ var tenantCalls = map[string][]func(ctx context.Context, o *store.Org, x, mine r
 	}},
 	"Import": {func(ctx context.Context, o *store.Org, x, mine references) answer {
 		day := backfill.Point{At: store.InstantOf((x.today - 2).Time()), Counts: store.Counts{Views: new(int64(5))}}
-		done, err := backfill.Import(ctx, o, []backfill.ImportVideo{{Link: x.clip, Title: "Imported", Points: []backfill.Point{day}}, {Link: mine.clip, Points: []backfill.Point{day}}}, false)
+		done, err := backfill.Import(ctx, o, []backfill.ImportVideo{{Link: x.videoLink, Title: "Imported", Points: []backfill.Point{day}}, {Link: mine.videoLink, Points: []backfill.Point{day}}}, false)
 		return newAnswer(err, done)
 	}},
 	"Export": {func(ctx context.Context, o *store.Org, x, _ references) answer {

@@ -36,13 +36,6 @@ var Scopes = []Scope{ScopeRead, ScopeWrite, ScopeAdmin}
 // count until they are deleted.
 const MaxTokens = 1000
 
-// TooManyTokensError reports that the organisation already has the highest allowed number of tokens.
-type TooManyTokensError struct{ Limit int }
-
-func (e *TooManyTokensError) Error() string {
-	return fmt.Sprintf("the organisation has %d tokens, which is the limit", e.Limit)
-}
-
 // ParseScopes parses a comma-separated list of scopes. It returns the scopes sorted and without duplicates. The list must not be empty.
 func ParseScopes(s string) ([]Scope, error) {
 	var scopes []Scope
@@ -231,7 +224,7 @@ func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, sco
 }
 
 // CreateToken returns a new token and its secret, which cannot be read again later. It returns
-// *TooManyTokensError if the organisation has MaxTokens tokens.
+// *LimitError if the organisation has MaxTokens tokens.
 func (o *Org) CreateToken(ctx context.Context, n NewToken) (Token, string, error) {
 	row, secret, err := n.toRow(o.id, o.s.db.Now())
 	if err != nil {
@@ -252,7 +245,8 @@ func (o *Org) CreateToken(ctx context.Context, n NewToken) (Token, string, error
 			return err
 		}
 		if have >= MaxTokens {
-			return &TooManyTokensError{Limit: MaxTokens}
+			return limitError(LimitTokens, "the organisation has %d tokens, and at most %[1]d are allowed. "+
+				"Expired and revoked tokens also count. They are deleted 90 days after they expired or were revoked", MaxTokens)
 		}
 		return t.Tx.Create(&row).Error
 	})
@@ -325,19 +319,22 @@ func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error
 // toIdentity converts the row of a token to the token and its organisation. It returns
 // ErrTokenUnknown for the zero row, and refuses expired and revoked tokens.
 func (s *Store) toIdentity(ctx context.Context, row tokenRow) (Identity, error) {
-	switch now := s.db.Now(); {
-	case row.ID == uuid.Nil:
+	if row.ID == uuid.Nil {
 		return Identity{}, ErrTokenUnknown
-	case row.RevokedAt != nil:
+	}
+	token := row.toToken()
+	switch token.State(s.db.Now()) {
+	case TokenRevoked:
 		return Identity{}, ErrTokenRevoked
-	case row.ExpiresAt != nil && *row.ExpiresAt <= now:
+	case TokenExpired:
 		return Identity{}, ErrTokenExpired
+	case TokenValid:
 	}
 	org, err := s.Organisation(ctx, row.OrganisationID)
 	if err != nil {
 		return Identity{}, err
 	}
-	return Identity{Organisation: org, Token: row.toToken()}, nil
+	return Identity{Organisation: org, Token: token}, nil
 }
 
 // SaveTokenUse stores the time at which a token was last used.

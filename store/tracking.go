@@ -48,12 +48,6 @@ type TrackRequest struct {
 	// Known are for Track only. They are the counts of the videos before their first fetch, in the order of Links. Known is nil if a request has no counts.
 	// Counts of a video that the organisation already had are ignored.
 	Known []db.Counts
-
-	// TrackVideos sets the fields below.
-
-	lane    queue.Lane // the organisation's lane
-	limited bool       // the organisation has no subscription
-	fetched int        // how many videos, the first in Links, are fetched
 }
 
 // Tracked is the result of Track or TrackAccounts for one link.
@@ -77,8 +71,8 @@ func trackedIDs(results []Tracked) []uuid.UUID {
 	return ids
 }
 
-// Track tracks videos and returns one result for each link, in the same order. After an error, no
-// video is tracked. Unknown collections give a *NotFoundError.
+// Track tracks videos and returns one result for each link, in the same order. After an error, no video is tracked. If an id in r.CollectionIDs is
+// unknown, Track returns a *NotFoundError.
 func (o *Org) Track(ctx context.Context, r TrackRequest) ([]Tracked, error) {
 	named := collectionRefs{r.CollectionIDs, r.CollectionNames, r.CreatedBy}
 	raise := db.RaiseVersions
@@ -162,34 +156,43 @@ func (t OrgTx) statementsForMissingAccounts(links []link.Link, ids map[string]uu
 	return writes
 }
 
+// videoPlan says which videos of a request are fetched, and with which priority.
+type videoPlan struct {
+	TrackRequest
+	lane    queue.Lane // the organisation's lane
+	limited bool       // the organisation has no subscription
+	fetched int        // how many videos, the first in Links, are fetched
+}
+
 // TrackVideos saves the videos of a request, and adds them to the queue. It returns a result for each link.
 func (t OrgTx) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	before, accounts, org, err := t.storedVideos(r.Links)
 	if err != nil {
 		return nil, err
 	}
-	r.lane, r.limited, r.fetched = LaneOf(org), org.isLimited(), org.fetchedItems(len(r.Links), r.Allowance)
-	tracked, restarted, err := t.trackStoredVideos(r, before)
+	p := videoPlan{TrackRequest: r, lane: LaneOf(org), limited: org.isLimited(), fetched: org.fetchedItems(len(r.Links), r.Allowance)}
+	tracked, restarted, err := t.trackStoredVideos(p, before)
 	if err != nil {
 		return nil, err
 	}
 	var missing []link.Link
 	for i, l := range r.Links {
-		tracked[i].Limited = r.limited
+		tracked[i].Limited = p.limited
 		if !tracked[i].Existing {
 			missing = append(missing, l)
 		}
 	}
 	writes := t.statementsForMissingAccounts(missing, accounts, true)
 	if len(missing) > 0 {
-		// In the other two cases, the organisation's points are written elsewhere: by updateSums, or by the import.
+		// In two cases, other functions write the organisation's point of today: updateSums if stopped videos are tracked again, and the import if it
+		// tracks the videos.
 		if len(restarted) == 0 && !r.Imported {
 			writes = append(writes, t.statementsForToday(len(missing))...)
 		}
 		videos := make([]Video, 0, len(missing))
 		for i := range r.Links {
 			if !tracked[i].Existing {
-				v := t.newVideo(r, i, accounts)
+				v := t.newVideo(p, i, accounts)
 				videos = append(videos, v)
 				tracked[i].ID, tracked[i].Pending = v.ID, v.Pending
 			}
@@ -200,7 +203,7 @@ func (t OrgTx) TrackVideos(r TrackRequest) ([]Tracked, error) {
 		writes = append(writes, db.Write{Statement: `UPDATE organisation_totals SET videos = videos + ?, videos_removed = videos_removed - ? WHERE organisation_id = ?`,
 			Args: []any{started, len(restarted), t.id}})
 	}
-	entries := t.queueEntries(r, tracked, before)
+	entries := t.queueEntries(p, tracked, before)
 	enqueue, err := queue.StatementsForEnqueue(t.Tx, t.id, entries, t.Now)
 	if err != nil {
 		return nil, err
@@ -219,18 +222,18 @@ func (t OrgTx) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	return tracked, t.updateSums(t.accountsOf(restarted))
 }
 
-// trackStoredVideos tracks the videos of a request that are already stored, and returns a result for
-// each link. Links without a stored video have a zero result.
-func (t OrgTx) trackStoredVideos(r TrackRequest, before map[string]storedVideo) (tracked []Tracked, restarted []storedVideo, err error) {
-	tracked = make([]Tracked, len(r.Links))
+// trackStoredVideos tracks the videos of a request that are already stored, and returns a result for each link. Links without a stored video have a zero
+// result. restarted has the videos that were stopped and are now tracked again.
+func (t OrgTx) trackStoredVideos(p videoPlan, before map[string]storedVideo) (tracked []Tracked, restarted []storedVideo, err error) {
+	tracked = make([]Tracked, len(p.Links))
 	changed := map[videoChange][]uuid.UUID{}
-	for i, l := range r.Links {
+	for i, l := range p.Links {
 		v, known := before[queue.TargetKey(l.Platform, l.ID)]
 		if !known {
 			continue
 		}
 		// Shortly after a subscription has begun, the column "pending" of a tracked video can still be true, although the video will be fetched soon.
-		tracked[i] = Tracked{ID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending && r.limited || v.Removed && i >= r.fetched}
+		tracked[i] = Tracked{ID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending && p.limited || v.Removed && i >= p.fetched}
 		switch {
 		case v.Removed:
 			// The video was stopped and is now tracked again.
@@ -250,13 +253,13 @@ func (t OrgTx) trackStoredVideos(r TrackRequest, before map[string]storedVideo) 
 }
 
 // newVideo returns the video to insert for the link with the index i. The map accountIDs has the ids of accounts, with AccountKey as the key.
-func (t OrgTx) newVideo(r TrackRequest, i int, accountIDs map[string]uuid.UUID) Video {
-	v := NewVideo(t.id, r.Links[i], accountIDs, t.Now)
-	v.Direct, v.Pending = true, i >= r.fetched
+func (t OrgTx) newVideo(p videoPlan, i int, accountIDs map[string]uuid.UUID) Video {
+	v := NewVideo(t.id, p.Links[i], accountIDs, t.Now)
+	v.Direct, v.Pending = true, i >= p.fetched
 	if v.Pending {
 		return v
 	}
-	next, unsupported := r.firstFetch(i, t.Now)
+	next, unsupported := p.firstFetch(i, t.Now)
 	if v.NextFetchAt = &next; unsupported != "" {
 		v.FetchStatus, v.FetchReason, v.NextFetchAt = queue.FetchUnsupported, unsupported, nil
 	}
@@ -359,23 +362,23 @@ func (r TrackRequest) firstFetch(i int, now db.Instant) (next db.Instant, unsupp
 
 // queueEntries returns the entries that add videos to the fetch queue. It skips videos that were
 // already tracked, and videos that are saved but not fetched.
-func (t OrgTx) queueEntries(r TrackRequest, results []Tracked, storedBefore map[string]storedVideo) []queue.Entry {
+func (t OrgTx) queueEntries(p videoPlan, results []Tracked, storedBefore map[string]storedVideo) []queue.Entry {
 	var entries []queue.Entry
-	for i, l := range r.Links {
-		// A video that is already tracked counts for r.fetched too, but does not change.
-		if results[i].Already || i >= r.fetched {
+	for i, l := range p.Links {
+		// Only the first p.fetched links are fetched. A link of a video that is already tracked is one of these links, but its target does not change.
+		if results[i].Already || i >= p.fetched {
 			continue
 		}
 		e := queue.Entry{Platform: l.Platform, Kind: queue.KindVideo, ExternalID: l.ID, Handle: l.Handle, Link: l.Canonical,
-			BaseLane: r.lane, Subject: results[i].ID, Lane: r.lane, Saved: !results[i].Existing}
-		e.NextAt, e.Unsupported = r.firstFetch(i, t.Now)
+			BaseLane: p.lane, Subject: results[i].ID, Lane: p.lane, Saved: !results[i].Existing}
+		e.NextAt, e.Unsupported = p.firstFetch(i, t.Now)
 		if v, ok := storedBefore[queue.TargetKey(l.Platform, l.ID)]; ok {
 			e.TrackedAt, e.Known = v.CreatedAt, v.Latest
 			db.Assign(&e.FetchedAt, v.LatestUpdatedAt)
-		} else if r.Known != nil {
-			e.Known = r.Known[i]
+		} else if p.Known != nil {
+			e.Known = p.Known[i]
 		}
-		if !r.Scheduled && i < r.Immediate {
+		if !p.Scheduled && i < p.Immediate {
 			e.Lane = queue.LaneInteractive
 		}
 		entries = append(entries, e)
@@ -408,7 +411,7 @@ func VideoEntry(v *Video, lane queue.Lane, now db.Instant) queue.Entry {
 	return e
 }
 
-// setResumed adds the new values of a stopped video that is tracked again to columns, and returns columns.
+// setResumed adds to the map "columns" the new values of a stopped video that is tracked again. It returns the map.
 func setResumed(columns map[string]any, today db.Date) map[string]any {
 	columns["removed"], columns["counted_since"] = false, today
 	return setPendingStatus(columns)

@@ -288,13 +288,11 @@ func TestTrack_runsTheSameStatementsForAnyNumberOfVideos(t *testing.T) {
 			}
 			count("new", track)
 			count("tracked already", track)
-			refs := make([]store.Ref, n)
-			for i, l := range r.Links {
-				refs[i].Link = l
-			}
+			ids, err := o.TrackedVideoIDs(t.Context(), r.Links)
+			require.NoError(t, err)
 			count("stop", func() error {
-				unmatched, err := o.StopVideos(t.Context(), refs, true)
-				require.Empty(t, unmatched)
+				untracked, err := o.StopVideos(t.Context(), ids)
+				require.Empty(t, untracked)
 				return err
 			})
 			count("again", track)

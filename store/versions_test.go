@@ -18,8 +18,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// TestVersion_risesWithEveryWrite makes each known kind of change to an organisation's data. In all
-// tests, the database refuses a write if the transaction has not raised the version.
+// TestVersion_risesWithEveryWrite makes each known kind of change to an organisation's data. In all tests that
+// set Options.Inspect, the store also refuses a write if the transaction has not raised the version.
 func TestVersion_risesWithEveryWrite(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -71,11 +71,11 @@ func TestVersion_risesWithEveryWrite(t *testing.T) {
 			}},
 			{"refresh an account", func() error { _, err := o.RefreshAccount(ctx, store.Ref{ID: accountID}, nil); return err }},
 			{"stop videos", func() error {
-				_, err := o.StopVideos(ctx, []store.Ref{{ID: videoID}}, true)
+				_, err := o.StopVideos(ctx, []uuid.UUID{videoID})
 				return err
 			}},
 			{"stop accounts", func() error {
-				_, err := o.StopAccounts(ctx, []store.Ref{{ID: accountID}}, true)
+				_, err := o.StopAccounts(ctx, []uuid.UUID{accountID})
 				return err
 			}},
 			{"change the tier", func() error { return db.SetTier(ctx, o.ID(), store.TierBasic) }},
@@ -127,11 +127,11 @@ func TestCollections_neverExceedTheLimit(t *testing.T) {
 				} else {
 					_, err = o.Track(t.Context(), store.TrackRequest{Links: links[i : i+1], CollectionNames: []string{fmt.Sprint(i)}})
 				}
-				refused, ok := errors.AsType[*store.TooManyCollectionsError](err)
+				refused, ok := errors.AsType[*store.LimitError](err)
 				switch {
 				case err == nil:
 					made.Add(1)
-				case !ok || refused.Limit != limit:
+				case !ok || refused.Kind != store.LimitCollections:
 					t.Errorf("it must be possible to create collection %d: %v", i, err)
 				}
 			})
@@ -143,7 +143,7 @@ func TestCollections_neverExceedTheLimit(t *testing.T) {
 		require.Len(t, page.Rows, limit)
 
 		err = backfill.Seed(t.Context(), o, backfill.SeedBatch{Collections: []backfill.SeedCollection{{ID: store.NewID(), Name: "One more"}}})
-		require.ErrorContains(t, err, "an organisation can have at most 7 collections; it has 7, and the request would create 1 more")
+		require.ErrorContains(t, err, "the organisation has 7 collections, and this request makes 1 more; at most 7 are allowed")
 		_, err = o.Track(t.Context(), store.TrackRequest{Links: links[:1], CollectionNames: []string{page.Rows[0].Name}})
 		require.NoError(t, err, "an existing collection must not count as new")
 		videos, err := o.ListVideos(t.Context(), store.VideoQuery{Order: store.Order{Column: "created_at"}, Window: store.Window{Limit: 100}})

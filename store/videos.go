@@ -24,14 +24,14 @@ type Video struct {
 	Removed         bool       // the tracking of the video was stopped
 	Pending         bool       // the video is saved but not fetched, because the organisation has no paid subscription
 	Direct          bool       // the video is tracked by its own link, not only through its account
-	CountedSince    *db.Date   // first day on which account_days includes the video; nil if all days include it or it is unknown; not in VideoColumns
+	CountedSince    *db.Date   // day from which on the account's rows of account_days include the video; nil if all rows include it, or if the day is unknown; not in VideoColumns
 	UploadedAt      *db.Date
 	SongName        *string
 	SongLink        *string
 	VideoLength     *string // in seconds, such as "58" or "58.5"
 	ThumbnailURL    *string // address of the picture at the platform; nil if no source gave one
 	Title           string  // the caption
-	TitleFolded     string  // the caption in lower case, for searches; not set by methods that read videos
+	TitleFolded     string  // the result of db.FoldText for the caption, for searches; not in VideoColumns
 	NotSafe         bool
 	Private         bool
 	HiddenStats     bool
@@ -39,8 +39,8 @@ type Video struct {
 	AdIsAd          bool
 	AdProductIDShop *string
 
-	// A count is nil while no source has reported it. LatestUpdatedAt is the time of the last successful fetch, or nil before the first
-	// fetch.
+	// A count is nil if neither a source nor an import has given it. Likes are also nil while the platform hides them. LatestUpdatedAt is the time of
+	// the newest counts: of the last fetch that returned counts, or of the newest imported point. It is nil while the video has no counts.
 	Latest           db.Counts `gorm:"embedded;embeddedPrefix:latest_"`
 	LatestEngagement *int64
 	LatestUpdatedAt  *db.Instant
@@ -54,7 +54,8 @@ type Video struct {
 
 	FetchState
 
-	// Labels are the collections that contain the video, ordered by name and id. This field is set by the methods that read videos.
+	// Labels are the collections that contain the video, ordered by name and id. Org.Video sets Labels. ListVideos also sets Labels, unless
+	// VideoQuery.WithoutLabels is true.
 	Labels []*Label `gorm:"-"`
 }
 
@@ -108,11 +109,11 @@ type VideoQuery struct {
 	Link            *link.Link   // the link of the video
 	UploadedFrom    *db.Date     // the video was uploaded on this day or later
 	UploadedTo      *db.Date     // the video was uploaded on this day or earlier
-	UpdatedFrom     *db.Instant  // the last fetch was at this time or later
-	UpdatedTo       *db.Instant  // the last fetch was at this time or earlier
+	UpdatedFrom     *db.Instant  // LatestUpdatedAt is this time or later
+	UpdatedTo       *db.Instant  // LatestUpdatedAt is this time or earlier
 	Shop            *bool        // true selects only ads for a shop; false selects only other videos
 	ShopProduct     bool         // true selects only videos that are ads for a shop and have a product id
-	HasMetrics      *bool        // if true, only videos that were fetched at least once; if false, only videos that were never fetched
+	HasMetrics      *bool        // if true, only videos whose LatestUpdatedAt is set; if false, only videos whose LatestUpdatedAt is nil
 	Collections     []string     // names or ids of collections; at least one of them contains the video
 	CollectionID    *uuid.UUID   // this collection contains the video; if the collection is unknown, the query fails with ErrNotFound
 	Hashtag         *string      // the caption contains this hashtag, in upper or lower case, with or without "#"
@@ -155,7 +156,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 		collectionID: query.CollectionID, collections: query.Collections, limitTo: o.limitVideosToCollections,
 		spec: db.ListSpec[Video]{Sort: VideoOrders, Table: "videos", Columns: videoColumns, ID: func(v *Video) uuid.UUID { return v.ID }, InIndexOrder: !query.hasFilters()}}
 	l.spec.Complete = func(ctx context.Context, videos []Video, maxBytes int64) (completed int, bytes int64, err error) {
-		return o.AtVersion(l.version).fillVideoFields(ctx, videos, query.WithoutLabels, maxBytes)
+		return fillFields(ctx, o, l.version, videos, query.WithoutLabels, maxBytes)
 	}
 	if query.Each != nil {
 		l.spec.Each = func() func(*Video) error { return o.fillAndPass(l.version, query.WithoutLabels, query.Each) }
@@ -172,20 +173,12 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 	return list, db.Translate(err)
 }
 
-// fillVideoFields sets those fields of videos that are not columns of the table. If withoutLabels is true, it does not set the labels. For the
-// results and maxBytes, see setVideoLabels.
-func (o *Org) fillVideoFields(ctx context.Context, videos []Video, withoutLabels bool, maxBytes int64) (completed int, bytes int64, err error) {
-	now := o.s.db.Now()
-	for i := range videos {
-		videos[i].setStatusAt(now, videos[i].LatestUpdatedAt)
-	}
-	if withoutLabels {
-		return len(videos), 0, nil
-	}
-	return o.setVideoLabels(ctx, videos, maxBytes)
+// fields returns the fields of the video that fillFields reads and sets.
+func (v *Video) fields() rowFields {
+	return rowFields{&v.FetchState, v.LatestUpdatedAt, &v.Labels, labelled{v.ID, v.Title, v.LinkedAccountID}}
 }
 
-// fillAndPass returns a function that sets the same fields as fillVideoFields, but of a single video, and passes the video to the function each. If
+// fillAndPass returns a function that sets the same fields as fillFields, but of a single video, and passes the video to the function each. If
 // the labels are needed and those of version v are not in memory, it returns nil.
 func (o *Org) fillAndPass(v Version, withoutLabels bool, each func(*Video) error) func(*Video) error {
 	now := o.s.db.Now()
@@ -196,9 +189,10 @@ func (o *Org) fillAndPass(v Version, withoutLabels bool, each func(*Video) error
 		}
 	}
 	return func(video *Video) error {
-		video.setStatusAt(now, video.LatestUpdatedAt)
+		f := video.fields()
+		f.state.setStatusAt(now, f.lastFetch)
 		if cached != nil {
-			video.Labels = cached.labelsOf(labelled{video.ID, video.Title, video.LinkedAccountID}).labels
+			*f.labels = cached.labelsOf(f.labelled).labels
 		}
 		return each(video)
 	}
@@ -262,7 +256,7 @@ func (o *Org) Video(ctx context.Context, ref Ref) (Video, error) {
 	if len(found) == 0 {
 		return Video{}, db.NotFound("video", ref.String())
 	}
-	_, _, err = o.AtVersion(v).fillVideoFields(ctx, found, false, 0)
+	_, _, err = fillFields(ctx, o, v, found, false, 0)
 	return found[0], db.Translate(err)
 }
 

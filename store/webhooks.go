@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -23,13 +22,6 @@ const (
 	// oldest secrets end early.
 	maxOlderSecrets = 10
 )
-
-// TooManyWebhooksError reports that the organisation already has the highest allowed number of webhooks.
-type TooManyWebhooksError struct{ Limit int }
-
-func (e *TooManyWebhooksError) Error() string {
-	return fmt.Sprintf("an organisation can have at most %d webhooks", e.Limit)
-}
 
 // ErrWebhookDisabled reports that nothing can be sent to a webhook, because the webhook is disabled.
 var ErrWebhookDisabled = errors.New("the webhook is disabled")
@@ -96,8 +88,8 @@ func (w *Webhook) ValidSecrets(at db.Instant) ([][]byte, error) {
 	return valid, err
 }
 
-// replaceSecret makes the secret of the webhook the previous secret. Earlier secrets stay valid until their ends, because the receiver can still use
-// one of them: the responses with the later secrets can have been lost.
+// replaceSecret gives the webhook a new secret. The present secret becomes the previous secret. Up to maxOlderSecrets earlier secrets stay valid until
+// they expire, because the receiver can still use one of them: the responses with the later secrets can have been lost.
 func (w *Webhook) replaceSecret(secret []byte, now db.Instant) error {
 	older, err := w.olderSecrets()
 	if err != nil {
@@ -133,7 +125,7 @@ type NewWebhook struct {
 }
 
 // CreateWebhook makes an enabled webhook, and starts the recording of the organisation's events. It
-// returns *TooManyWebhooksError if the organisation has MaxWebhooks webhooks.
+// returns *LimitError if the organisation has MaxWebhooks webhooks.
 func (o *Org) CreateWebhook(ctx context.Context, n NewWebhook) (Webhook, error) {
 	now := o.s.db.Now()
 	if n.ID == uuid.Nil {
@@ -158,7 +150,7 @@ func (o *Org) CreateWebhook(ctx context.Context, n NewWebhook) (Webhook, error) 
 			return err
 		}
 		if have >= MaxWebhooks {
-			return &TooManyWebhooksError{Limit: MaxWebhooks}
+			return limitError(LimitWebhooks, "the organisation has %d webhooks, and at most %[1]d are allowed", MaxWebhooks)
 		}
 		if err := t.Tx.Create(&w).Error; err != nil {
 			return err
@@ -180,21 +172,12 @@ func (o *Org) Webhooks(ctx context.Context) ([]Webhook, error) {
 
 // Webhook returns the webhook with the given id, or ErrNotFound.
 func (o *Org) Webhook(ctx context.Context, id uuid.UUID) (Webhook, error) {
-	w, err := findWebhook(o.scopedQuery(ctx, "webhooks"), id)
-	return w, db.Translate(err)
+	return findWebhook(o.scopedQuery(ctx, "webhooks"), id)
 }
 
 // findWebhook returns the webhook with the given id, or ErrNotFound. The parameter webhooks is a query for all webhooks of the organisation.
 func findWebhook(webhooks *gorm.DB, id uuid.UUID) (Webhook, error) {
-	found := make([]Webhook, 0, 1)
-	err := webhooks.Where("webhooks.id = ?", id).Limit(1).Find(&found).Error
-	if err == nil && len(found) == 0 {
-		err = db.NotFound("webhook", id.String())
-	}
-	if err != nil {
-		return Webhook{}, err
-	}
-	return found[0], nil
+	return db.FindOne[Webhook](webhooks.Where("webhooks.id = ?", id), "webhook", id)
 }
 
 // WebhookChange is a change of a webhook. A nil field keeps its value.
@@ -205,9 +188,9 @@ type WebhookChange struct {
 	Enabled     *bool
 }
 
-// UpdateWebhook changes a webhook and returns it. It returns ErrNotFound for an unknown id. If a
-// disabled webhook is enabled, its deliveries with remaining attempts are sent. Another URL ends
-// the pause after failed attempts, and the webhook is not unreachable until an attempt at that URL gets no response.
+// UpdateWebhook changes a webhook and returns it. It returns ErrNotFound for an unknown id. If a disabled webhook is enabled, its deliveries with
+// remaining attempts are sent. A new URL ends the pause after failed attempts, and the webhook is then not unreachable until an attempt at the new URL
+// gets no response. Enabling a webhook and giving it a new URL also reset Failures and FailingSince.
 func (o *Org) UpdateWebhook(ctx context.Context, id uuid.UUID, c WebhookChange) (Webhook, error) {
 	var w Webhook
 	err := o.changeData(ctx, func(t OrgTx) (err error) {
@@ -367,15 +350,11 @@ func (o *Org) ReplayDelivery(ctx context.Context, webhook, id, effectID uuid.UUI
 			db.Assign(&made, repeated)
 			return err
 		}
-		var found []Delivery
-		err = db.Scoped(t.Tx, "webhook_deliveries", o.id).Where("webhook_id = ? AND id = ?", webhook, id).Limit(1).Find(&found).Error
-		if err == nil && len(found) == 0 {
-			err = db.NotFound("delivery", id.String())
-		}
+		earlier, err := db.FindOne[Delivery](db.Scoped(t.Tx, "webhook_deliveries", o.id).Where("webhook_id = ? AND id = ?", webhook, id), "delivery", id)
 		if err != nil {
 			return err
 		}
-		made = newDelivery(o.id, webhook, effectID, Event{ID: found[0].EventID, Type: found[0].EventType, Position: found[0].Position}, t.Now)
+		made = newDelivery(o.id, webhook, effectID, Event{ID: earlier.EventID, Type: earlier.EventType, Position: earlier.Position}, t.Now)
 		if err := t.Tx.Create(&made).Error; err != nil {
 			return err
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// WebhookStatus describes the enabled webhooks of all organisations, for operators. It does not count webhooks whose receivers answer with an error,
-// because only their organisations can mend them.
+// WebhookStatus describes the enabled webhooks of all organisations, for operators. Webhooks whose receivers answer with an error are not counted as
+// unreachable, because only their organisations can mend them.
 type WebhookStatus struct {
 	Enabled       int64 // number of enabled webhooks
 	Organisations int64 // number of organisations with an enabled webhook

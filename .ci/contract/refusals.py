@@ -5,8 +5,8 @@ import uuid
 import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-# These are the error codes of rules that a schema of OpenAPI cannot express. If a request matches the schemas, the server may refuse it
-# only with one of these codes.
+# These are the error codes of rules that a schema of OpenAPI cannot express. If a request matches the schemas, the server may refuse it with
+# status 400 only for these codes, or for a year that is not allowed (see YEARS).
 BEYOND_SCHEMAS = frozenset({
     "character",  # a character that x-text forbids; patterns forbid only those in ASCII, because PHP compares patterns with single bytes
     "conflict",  # two parameters that exclude each other
@@ -37,7 +37,7 @@ def before_call(context, case, kwargs):
 
 @schemathesis.check
 def accepts_valid_data(ctx, response, case):
-    """Require that valid data is accepted, like positive_data_acceptance, except if every fault is in BEYOND_SCHEMAS."""
+    """Do the check positive_data_acceptance, which requires that valid data is accepted, but allow the errors that are correct for valid data."""
     kind = response.headers.get("content-type", [""])[0].partition(";")[0]
     if response.status_code == 400 and kind == "application/problem+json":
         problem = response.json()

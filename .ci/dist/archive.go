@@ -18,8 +18,8 @@ type archiveFile struct {
 	mode int64
 }
 
-// writeArchive packs the programs in a folder, the README and the licence into one archive. The archive is a zip file for Windows, and a tar.gz file
-// for other systems.
+// writeArchive packs the programs in a folder, LICENSE, README.md and SECURITY.md into one archive. The archive is a zip file for Windows, and a
+// tar.gz file for other systems.
 func (r *release) writeArchive(t target, folder string) (err error) {
 	name := fmt.Sprintf("reeltally_%s_%s_%s", r.version, t.system, t.architecture)
 	var files []archiveFile

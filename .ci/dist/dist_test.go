@@ -35,7 +35,8 @@ func requireValue[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// extractTar writes the files of a tar archive into a folder. It returns the headers of the archive's files and folders by their names.
+// extractTar writes all files of a tar archive directly into a folder, without the folders of the archive. It returns the headers of the archive's
+// files and folders by their names.
 func extractTar(t *testing.T, packed io.Reader, folder string) map[string]*tar.Header {
 	t.Helper()
 	found := map[string]*tar.Header{}

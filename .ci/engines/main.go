@@ -57,7 +57,7 @@ type event struct {
 	ImportPath                    string // the package whose build failed; Package is "" in such an event
 }
 
-// run reads events from r, and prints the output of the tests to w. If opts.engines is not empty, it
+// run reads events from r, and prints the output of the tests to w. At each tick, it calls printProgress. If opts.engines is not empty, it
 // also prints a table of the test cases. The returned error lists all failures.
 func run(r io.Reader, w io.Writer, opts options, tick <-chan time.Time) error {
 	lines, broken := make(chan string), make(chan error, 1)

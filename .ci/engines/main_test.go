@@ -14,15 +14,15 @@ import (
 var both = options{engines: []string{"sqlite", "postgres"}}
 
 // runGoTest runs `go test -json` on test functions, whose Go source is body. It passes the events to the function "run". It returns the
-// output and the error of "run".
+// output and the error of "run". The flag -count=1 makes go test run the functions again, although it stored the results of an earlier run.
 func runGoTest(t *testing.T, opts options, body string) (output string, err error) {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module toy\n\ngo 1.26\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "toy_test.go"), []byte("package toy\n\nimport \"testing\"\n\n"+body), 0o600))
-	test := exec.CommandContext(t.Context(), "go", "test", "-json", "./...")
+	test := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-json", "./...")
 	test.Dir = dir
-	test.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	test.Env = append(os.Environ(), "GOFLAGS=-trimpath -vet=off", "GOWORK=off")
 	events, _ := test.Output() // go test returns an error if a test fails
 	var out bytes.Buffer
 	err = run(bytes.NewReader(events), &out, opts, nil)

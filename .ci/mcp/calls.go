@@ -16,7 +16,7 @@ var calls = []call{
 	{tool: "get_account", arguments: []string{"account_id={account}"}, saves: map[string]string{"profile": "account_link"}},
 	{tool: "track_account", arguments: []string{"link={profile}", "tracking_type=new_only"}},
 	{tool: "list_accounts", arguments: []string{"limit=1"}},
-	{tool: "list_account_videos", arguments: []string{"account_id={account}", "paginated=true", "limit=1"}},
+	{tool: "list_account_videos", arguments: []string{"account_id={account}", "limit=1"}},
 	{tool: "get_account_history", arguments: []string{"account_id={account}"}},
 	{tool: "get_organisation_history"},
 	{tool: "get_video_statistics"},

@@ -115,8 +115,8 @@ type page struct {
 	routes  map[route]*routeStatements
 }
 
-// addStatement counts a statement and its mutants. It returns an error if storetest.CheckStatement
-// accepts a mutant that must be refused.
+// addStatement counts a statement and its mutants. It returns an error if storetest.CheckStatement accepts a mutant that must be refused, or
+// if Citus would send the statement to the shards of several organisations.
 func (p *page) addStatement(s storetest.RecordedStatement) error {
 	c := p.engines[s.Engine]
 	if c.mutants == nil {

@@ -33,10 +33,10 @@ type Machine struct {
 
 // Data says how many videos, points and organisations the database of a run had.
 type Data struct {
-	Videos       int   `json:"videos"`        // videos of the organisation whose data is read
-	OtherVideos  int64 `json:"other_videos"`  // videos of all other organisations
-	Points       int64 `json:"points"`        // rows of snapshots_daily and snapshots_weekly
-	Organisation int   `json:"organisations"` // number of organisations
+	Videos        int   `json:"videos"`        // videos of the organisation whose data is read
+	OtherVideos   int64 `json:"other_videos"`  // videos of all other organisations
+	Points        int64 `json:"points"`        // rows of snapshots_daily and snapshots_weekly
+	Organisations int   `json:"organisations"` // number of organisations
 }
 
 // Result is the result of one comparison of the benchmark.
@@ -157,7 +157,7 @@ func (r Report) Table() string {
 	fmt.Fprintf(&b, "Measured on %s, revision `%s`, on %s with %d cores and %.0f GiB of memory, %s and PostgreSQL %s (%s). All programs ran on this machine.\n", r.Date,
 		r.Revision, m.CPU, m.Cores, m.MemoryGiB, m.Go, m.PostgreSQL, formatSettings(m.Settings))
 	fmt.Fprintf(&b, "The requests read an organisation with %s videos. The other %s organisations had %s videos together, and the database had %s points. Each time is the median of %d rounds.\n",
-		formatThousands(int64(r.Data.Videos)), formatThousands(int64(r.Data.Organisation-1)), formatThousands(r.Data.OtherVideos), formatThousands(r.Data.Points), r.Rounds)
+		formatThousands(int64(r.Data.Videos)), formatThousands(int64(r.Data.Organisations-1)), formatThousands(r.Data.OtherVideos), formatThousands(r.Data.Points), r.Rounds)
 	fmt.Fprintf(&b, "Goals met: %d of %d. Missed by at most %d %%: %d. Missed by more: %d.\n", r.countVerdicts("met"), len(r.Results), int(100*(Slack-1)), r.countVerdicts("close"), r.countVerdicts("missed"))
 	if n := r.countUnreachableGoals(); n > 0 {
 		fmt.Fprintf(&b, "Goals that can hardly be met, because an HTTP request alone takes too long: %d.\n", n)

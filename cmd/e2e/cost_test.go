@@ -74,7 +74,7 @@ func (m *meter) awaitIdle(t *testing.T) {
 	await(t, 5*time.Minute, interval, func() string {
 		s, d := m.serverTime(t), m.databaseTime(t)
 		// PostgreSQL also works in the background, so the database counts as idle if it has used at most one
-		// clock tick of CPU time.
+		// clock tick of CPU time during all checks together.
 		if quiet++; s != server || d-database > clockTick {
 			server, database, quiet = s, d, 0
 		}

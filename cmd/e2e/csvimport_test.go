@@ -89,8 +89,8 @@ type csvFile struct {
 	numbers, nonNumbers int // numbers and other values in the numeric columns
 }
 
-// maxDownloadMemory is the maximum memory of a download, for the server and for the downloading program. It does not depend on the number of
-// videos.
+// maxDownloadMemory is the maximum growth of the server's memory during a download, in bytes. The downloading program may use twice as much
+// memory. Both limits do not depend on the number of videos.
 const maxDownloadMemory = 64 << 20
 
 // TestDownload_csvOpensInASpreadsheetAndCanBeImported opens CSV downloads in Gnumeric, a spreadsheet. No cell may be a formula, and each count
@@ -169,7 +169,8 @@ func (s *stack) downloadCSV(t *testing.T, token, format, path string) csvFile {
 	return file
 }
 
-// germanLocale makes the German locale for Gnumeric and returns its settings, separated by blanks.
+// germanLocale makes the German locale for Gnumeric. It returns the value for the environment variable LC_ALL and, after a blank, the assignment
+// LOCPATH=DIR.
 func germanLocale(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -181,7 +182,8 @@ func germanLocale(t *testing.T) string {
 // numericColumns are the columns of the CSV file whose cells must be numbers.
 var numericColumns = []string{"latest_views", "latest_likes", "video_length"}
 
-// countCellsInGnumeric opens a CSV file in Gnumeric, saves it as a workbook and counts the kinds of its cells in file.
+// countCellsInGnumeric opens a CSV file in Gnumeric, saves it as a workbook and counts the cells of each kind. It stores the counts in
+// the fields of the parameter file.
 func (s *stack) countCellsInGnumeric(t *testing.T, file *csvFile, path, locale string) {
 	t.Helper()
 	book := path + ".xlsx"

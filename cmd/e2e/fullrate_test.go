@@ -180,7 +180,7 @@ func (o *outcome) String() string {
 }
 
 // callAllOperations calls each operation of the API as often as the operation's rate limit allows, at even intervals, until ctx ends. Then it
-// waits for the remaining responses.
+// waits for the remaining responses. It returns the outcomes by the ids of the operations.
 func (c *customer) callAllOperations(ctx context.Context, limits map[string]int, requestSpecs map[string]func(n int) requestSpec) map[string]*outcome {
 	client := hostileClient()
 	defer client.CloseIdleConnections()

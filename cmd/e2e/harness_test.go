@@ -183,7 +183,7 @@ type video struct {
 	url string
 }
 
-// publicVideos returns n different public videos of a platform. Different seeds give different videos.
+// publicVideos returns n different public videos of a platform. It chooses them at random: another seed almost certainly gives other videos.
 func (b *sandboxProcess) publicVideos(t *testing.T, p link.Platform, n int, randomSeed uint64) []video {
 	t.Helper()
 	random := rand.New(rand.NewPCG(randomSeed, uint64(n)))

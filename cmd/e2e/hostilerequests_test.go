@@ -25,7 +25,8 @@ var (
 	hostileWindows = flag.Int("hostile.windows", 3, "number of latency measurements if hostile.out is set; each one measures normal requests first alone, and then together with hostile requests")
 )
 
-// These limits hold for all requests of one hostileCase together. If hostileCase.large is true, the requests may exceed them.
+// These limits hold for all requests of one hostileCase together. If hostileCase.large is true, the requests may exceed
+// maxCPUTime. If also hostileCase.streamed is false, they may exceed maxMemory, a number of bytes.
 const (
 	maxCPUTime = time.Second
 	maxMemory  = 64 << 20

@@ -157,7 +157,8 @@ func (k *killedRun) newWriter(t *testing.T, i int) *killedWriter {
 	return w
 }
 
-// steps are the requests that change a block, in order. After the last step, the next cycle begins.
+// These are the steps of a cycle, in order. Each step is one request: createStep creates a collection, and the other steps change the videos of a
+// block. After the last step, the next cycle begins.
 const (
 	trackStep = iota
 	addStep
@@ -224,7 +225,7 @@ func (k *killedRun) sendNextStep(t *testing.T, w *killedWriter) bool {
 	}
 	k.checkResponse(t, b, a, writes)
 	k.counts.requests.Add(1)
-	if !b.inDoubt { // do not count these writes, because an earlier attempt at this step may have made them
+	if !b.inDoubt { // if b.inDoubt is true, an earlier attempt at this step may have made the writes, so they are not counted
 		k.counts.writes.Add(writes)
 		counter.Add(writes)
 	}
@@ -354,11 +355,9 @@ func (k *killedRun) compareVideos(t *testing.T, w *killedWriter) {
 	k.compareCollections(t, w)
 }
 
-// matchingStep returns the first of the given steps that the writer can do next with the block, or false. Such
-// a step requires exactly the state that the server now shows.
+// matchingStep returns the first of the given steps whose starting state is the state that the server now shows. It returns false if no step
+// matches. trackedLinks has the links of all tracked videos. collectionMembers has the ids of the videos in the collection.
 func (b *killedBlock) matchingStep(steps []int, trackedLinks, collectionMembers map[string]bool) (int, bool) {
-	// trackedLinks has the links of all tracked videos. collectionMembers has the ids of the videos in
-	// the collection.
 	for _, step := range steps {
 		wantLinks, wantMembers := 0, 0
 		if isTracked(step) {

@@ -154,7 +154,7 @@ func (w *moveWriter) trackNext(t *testing.T, base string) {
 }
 
 // backUpUnderLoad backs up a database while a server tracks videos and a collector fetches them. It restores the backup into a new database
-// of another engine, and compares both.
+// of another engine, and requires that the new database has the content of the backup.
 func (m *moves) backUpUnderLoad(t *testing.T, engine, url, into string) {
 	t.Helper()
 	s := &stack{sandboxProcess: startSandbox(t)}
@@ -291,7 +291,7 @@ func (m *moves) moveInstallation(t *testing.T, name, chapter, from, to string) {
 	m.moved = append(m.moved, r)
 }
 
-// countPoints returns the number of points that collectors have stored for the writers' videos.
+// countPoints returns the number of daily points in a database.
 func (m *moves) countPoints(t *testing.T, url string) int {
 	t.Helper()
 	n, err := strconv.Atoi(storetest.QueryText(t, url, "SELECT CAST(COUNT(*) AS text) FROM snapshots_daily")[0])

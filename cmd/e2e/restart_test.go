@@ -91,7 +91,7 @@ func startLoadedPair(t *testing.T) *loadedPair {
 	return l
 }
 
-// sendRequests sends the requests of one caller until the two servers are stopped. No two callers track the same link.
+// sendRequests sends the requests of one caller until l.stop is closed. No two callers track the same link.
 func (l *loadedPair) sendRequests(t *testing.T, caller int) {
 	t.Helper()
 	for n := 0; ; n++ {

@@ -44,7 +44,8 @@ type cluster struct {
 	url    string // URL of the database reels
 }
 
-// postgresPrograms returns the folder with the programs of the newest PostgreSQL server of this machine.
+// postgresPrograms returns the folder with the programs of PostgreSQL: the highest version in /usr/lib/postgresql or, if there is none, the folder in
+// PATH that contains pg_basebackup.
 func postgresPrograms(t *testing.T) string {
 	t.Helper()
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
@@ -144,7 +145,8 @@ func newRestoredInstallation(t *testing.T, url string) *restoredInstallation {
 	return r
 }
 
-// trackVideos tracks n videos of the sandbox with consecutive numbers from firstNumber. It returns their ids.
+// trackVideos tracks n TikTok videos. Their ids on TikTok contain consecutive numbers from firstNumber. trackVideos returns the ids that the server
+// gave the videos.
 func (r *restoredInstallation) trackVideos(t *testing.T, firstNumber, n int) (ids []string) {
 	t.Helper()
 	links := make([]string, n)

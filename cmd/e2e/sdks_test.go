@@ -129,7 +129,7 @@ func (s *sdkTest) goEnvironment(t *testing.T) []string {
 	require.NoError(t, json.Unmarshal([]byte(runTool(t, s.root, nil, "go", "env", "-json", "GOMODCACHE", "GOPROXY")), &set))
 	return []string{
 		"GONOPROXY=" + goModule, "GONOSUMDB=" + goModule, "GOPROXY=file://" + filepath.ToSlash(set.GOMODCACHE) + "/cache/download," + set.GOPROXY,
-		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw", "GOWORK=off", "CGO_ENABLED=0",
+		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GOWORK=off", "CGO_ENABLED=0",
 	}
 }
 
@@ -213,7 +213,8 @@ func (s *sdkTest) testTypeScript(t *testing.T) {
 // anyID matches an id or a percent-encoded link in a path.
 var anyID = regexp.MustCompile(`/([0-9a-f-]{36}|https%3A[^/]*)`)
 
-// requestedOperations runs a JavaScript program for the hosted interface, and returns the methods and paths of its requests.
+// requestedOperations runs a JavaScript program for the hosted interface, and returns the methods and paths of its requests,
+// sorted and without duplicates. {} replaces each id and each link in the paths.
 func (s *sdkTest) requestedOperations(t *testing.T, program string) []string {
 	t.Helper()
 	target, err := url.Parse(s.base)
@@ -251,6 +252,7 @@ func (s *sdkTest) testPython(t *testing.T) {
 	library := filepath.Join(s.clone, "gen/python")
 	caller := newEnvironment("caller")
 	s.install(t, "python", dir, "PIP_QUIET=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PATH="+filepath.Dir(caller)+":"+os.Getenv("PATH"))
+	require.Empty(t, runTool(t, s.clone, nil, "git", "status", "--porcelain", "--ignored", "gen/python"), "the installation must leave no files in the clone")
 
 	programs := filepath.Join(dir, "programs")
 	require.NoError(t, os.Mkdir(programs, 0o700))

@@ -257,7 +257,8 @@ func TestTraces_failingReceiverDelaysNoRequests(t *testing.T) {
 	}
 }
 
-// `reeltally up` must send the spans of requests and of fetches under the same service name. Without a receiver, it must send no spans.
+// `reeltally up` must send the spans of requests and of fetches under the same service name. If the
+// SDK is disabled or nothing is sampled, it must send no spans.
 func TestTraces_areSentOnlyToAConfiguredReceiver(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 )
 
 // forms has five functions for each platform. Each function returns a different form of a video's
-// link. `short` is the code of a short link.
+// link. `short` is the last part of the code of a short link.
 var forms = map[link.Platform][5]func(v video, short string) string{
 	link.TikTok: {
 		func(v video, _ string) string { return v.url },

@@ -21,8 +21,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// buildNextVersion builds the programs with one more migration. This migration adds a table, and
-// adds an index and a column to the table videos.
+// buildNextVersion builds the programs with one more migration. This migration adds a table, a
+// column to five tables, and an index to the table videos.
 func buildNextVersion(t *testing.T) (folder string, migration int64) {
 	t.Helper()
 	files, err := fs.ReadDir(migrations.Files, "postgres")

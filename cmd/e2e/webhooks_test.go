@@ -267,7 +267,7 @@ func (w *webhookRun) expectedChanges(t *testing.T, owner webhookOwner) []eventKe
 	return keys
 }
 
-// awaitDeliveries waits until each delivery has succeeded.
+// awaitDeliveries waits until an event about each expected change has arrived, and until each delivery has succeeded.
 func (w *webhookRun) awaitDeliveries(t *testing.T) {
 	t.Helper()
 	for _, owner := range w.owners {

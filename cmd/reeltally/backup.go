@@ -37,8 +37,8 @@ func (c *backupCommand) Run(ctx context.Context, p boot.Process) error {
 		return boot.UsageError{Err: errors.New("--json needs --out, because without it the backup itself goes to standard output")}
 	}
 	logger := c.Logger(p.Stderr)
-	// The schema can be older than the program, so that a new program can back up the database before it migrates it.
 	c.MustExist = true
+	// The check is skipped, because the schema can be older than the program: a new program can back up the database before it migrates it.
 	return c.withMigration(ctx, p, boot.SkipSchemaCheck, func(st *store.Store) error {
 		bar := newProgress(p.Stderr, logger, "backup", "rows", 0)
 		write := func(w io.Writer) (backup.Summary, error) {

@@ -255,8 +255,8 @@ func checkRetention(ctx context.Context, st *store.Store) []finding {
 // about the end of quotas and leases.
 const maxClockDrift = 5 * time.Second
 
-// checkClocks compares this machine's clock with the clocks of the database and the network
-// sources. It also reports which of these sources can be reached.
+// checkClocks compares this machine's clock with the clocks of the database and the sources. It
+// also reports which of the sources can be reached.
 func checkClocks(ctx context.Context, st *store.Store, sources []source.Source) []finding {
 	var out []finding
 	compare := func(check string, other, own time.Time, resolution time.Duration) {

@@ -30,8 +30,8 @@ func findingFromProbe(p quota.ProbeAnswer) finding {
 		switch {
 		case p.Failed != nil:
 			return finding{check, stateWarning, found, "The credential could not be checked."}
-		case p.OwnAccountsOnly:
-			return finding{check, stateOK, fmt.Sprintf("%s for your own account or pages", accepted), ""}
+		case p.OnlyAccounts != "":
+			return finding{check, stateOK, fmt.Sprintf("%s; it fetches only %s and their videos", accepted, p.OnlyAccounts), ""}
 		}
 		return finding{check, stateWarning, fmt.Sprintf("the source is reachable, but refuses videos of other accounts: %s", found),
 			"The credential may lack a permission. Without this permission, no numbers are fetched: see docs/sources.md. If you track only your own Facebook pages, set REELTALLY_FACEBOOK_PAGE_ID, so that this command checks the credential with one of these pages."}

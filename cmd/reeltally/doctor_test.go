@@ -215,7 +215,6 @@ func TestDoctor_reportsEachProblem(t *testing.T) {
 	})
 }
 
-// A platform can have no recent numbers although no target is due. `reeltally doctor` must report such a platform.
 func TestDoctor_warnsIfPostgreSQLCanLoseAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t, "postgres")
@@ -231,6 +230,7 @@ func TestDoctor_warnsIfPostgreSQLCanLoseAcknowledgedWrites(t *testing.T) {
 	require.Contains(t, unsafe["durability"].Found, "off in PostgreSQL: synchronous_commit")
 }
 
+// A platform can have no recent numbers although no target is due. `reeltally doctor` must report such a platform.
 func TestDoctor_reportsPlatformsWithoutRecentNumbers(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

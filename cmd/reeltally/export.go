@@ -134,8 +134,8 @@ type exportVideos struct {
 // Help returns the text that --help shows below the summary of the command.
 func (exportVideos) Help() string { return "Example: reeltally export videos -o videos.csv" }
 
-// Run writes all tracked videos to the file or to standard output, and with --include-removed also the stopped videos. If a sandbox made up the numbers, each video has the source of the sandbox, so
-// that an import does not store them as real numbers.
+// Run writes all tracked videos to the file or to standard output, and with --include-removed also the stopped videos. If a sandbox made up the numbers,
+// each written video names the sandbox as its source. So an import does not store the numbers as real numbers.
 func (c *exportVideos) Run(ctx context.Context, p boot.Process) error {
 	count := func(api *client.ReelTally) (int64, error) {
 		page, err := api.ListVideos(ctx, client.ListVideosOptions{Limit: 1, IncludeRemoved: c.IncludeRemoved})

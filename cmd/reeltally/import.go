@@ -100,8 +100,8 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	})
 }
 
-// badRows writes invalid rows to the file of --skip-bad. It creates or empties the file before it writes the first
-// row. If a successful import has found no invalid row, it creates or empties the file when it ends.
+// badRows writes the line numbers and reasons of invalid rows to the file of --skip-bad. It creates or empties the file before it writes the first
+// row. If an import succeeds and finds no invalid row, badRows creates or empties the file at the end of the import.
 type badRows struct {
 	output // if path is "" and stream is nil, badRows writes nothing
 	opened bool
@@ -148,7 +148,7 @@ func (b *badRows) writeRow(r transfer.BadRow) error {
 // openFile opens the file to import, which can be standard input, and returns its size in bytes. For standard input it returns the size 0,
 // because the size is unknown.
 func (c *importCommand) openFile(p boot.Process) (io.ReadCloser, int64, error) {
-	if c.File == "-" {
+	if c.File == standardStream {
 		return io.NopCloser(p.Stdin), 0, nil
 	}
 	f, err := os.Open(c.File)
@@ -162,8 +162,8 @@ func (c *importCommand) openFile(p boot.Process) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// printSummary prints the summary of an import, without counts that are 0. If columnFormats is not empty, as in
-// a dry run, it also says how the import reads these columns.
+// printSummary prints the summary of an import: with --json as one JSON object, and otherwise as text without counts that are 0. If columnFormats is not
+// empty, as in a dry run, it also says how the import reads the columns of numbers and dates.
 func (c *importCommand) printSummary(p boot.Process, org store.Organisation, keep store.Retention, s transfer.Summary, columnFormats []transfer.ColumnFormat) error {
 	if c.JSON {
 		return writeJSON(p.Stdout, struct {
@@ -275,8 +275,8 @@ func newShortLinks(st *store.Store, baseURL string, logger *slog.Logger) (*short
 	return &shortLinks{st: st, resolver: r, cache: map[string]shortLinkTarget{}}, err
 }
 
-// resolve returns the link to which the short link l redirects. It caches the result, including errors, so that each short link is
-// requested once.
+// resolve returns the link to which the short link l redirects. It caches the result, including errors. So until the cache is full and
+// is emptied, each short link is requested at most once.
 func (s *shortLinks) resolve(ctx context.Context, l link.Link) (link.Link, error) {
 	if t, ok := s.cache[l.Canonical]; ok {
 		return t.link, t.err

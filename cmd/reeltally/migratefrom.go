@@ -160,7 +160,7 @@ func (c *migrateFromCommand) printSummary(p boot.Process, org store.Organisation
 	line(int64(s.Collections), "collection", "%s, %d new", s.NewCollections)
 	line(int64(s.Protected), "collection", "%s made private: set a password to protect it again")
 	line(int64(s.Accounts), "tracked account", "%s")
-	line(int64(s.UnknownAccounts), "account", "%s left out: link or tracking type not known")
+	line(int64(s.InvalidAccounts), "account", "%s left out: link or tracking type not known")
 	line(s.Import.Videos, "video", "%s, %d new", s.Import.New)
 	line(s.Import.Stopped, "video", "%s not tracked: the tracking was stopped")
 	line(s.Import.Added, "point", "%s added")

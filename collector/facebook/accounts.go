@@ -21,7 +21,8 @@ import (
 const (
 	pageSize = 50
 	maxPages = 100
-	// minListed is the number of videos that a list has at least, unless it ends. A shorter list counts as the complete list of the account.
+	// minListed is the smallest number of videos with which fetchList ends before the end of Facebook's list. If a list has fewer videos, the
+	// collector assumes that the account has no other videos.
 	minListed = 10
 )
 
@@ -59,7 +60,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	if problem != "" {
 		return source.Result{Class: source.Temporary, Detail: problem, Sandbox: res.Sandbox}, nil
 	}
-	s.cacheHandle(*a.ID, *a.Username)
+	s.handles.Put(*a.ID, *a.Username)
 	r := source.Result{Class: source.OK, Account: a, Sandbox: res.Sandbox}
 	for _, list := range videoLists {
 		found, err := s.fetchList(ctx, budget, *a.ID, list, t.Depth)
@@ -68,7 +69,8 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 			continue
 		}
 		if errors.Is(err, graph.ErrTooMuchData) {
-			// Without the list, the fetch would end the search for existing videos, and videos that are only in this list would never be found.
+			// Fail the fetch instead of returning the profile with only the other list. Otherwise the account's existing videos would count as completely
+			// listed, and videos that are only in this list would never be tracked.
 			return source.Result{Class: source.Temporary, Detail: "no list of " + list + ": " + err.Error(), Sandbox: res.Sandbox}, nil
 		}
 		if err != nil {
@@ -131,8 +133,8 @@ func mergeVideoLists(videos []ingest.FoundVideo) []ingest.FoundVideo {
 // fetchList returns the newest videos in one of the two lists of a Facebook page: at least maxVideos and minListed, unless the list ends.
 //
 // It sends at most maxListRequests requests for full pages, or more requests for smaller pages. If these find too few videos, fetchList
-// returns a failure, because the collector would take the found videos for the complete list. The longest list is an exception: its found
-// videos are returned, because no later fetch could find more.
+// returns a failure, because the collector would take the found videos for the complete list. If maxListRequests returns maxPages, fetchList
+// returns the found videos instead of a failure, because no later fetch could find more.
 func (s *Source) fetchList(ctx context.Context, budget *source.CallBudget, pageID, listName string, maxVideos int) ([]ingest.FoundVideo, error) {
 	var found []ingest.FoundVideo
 	seen := map[string]bool{}
@@ -175,7 +177,7 @@ type listPage struct {
 // The cursor selects the page; "" is the cursor of the first page.
 func (s *Source) fetchListPage(ctx context.Context, budget *source.CallBudget, pageID, listName, cursor string) (listPage, error) {
 	path := pageID + "/" + listName
-	res, size, err := s.graph.GetPage(path, pageSize, func(limit int) (graph.Answer, error) {
+	res, size, err := s.Client.GetPage(path, pageSize, func(limit int) (graph.Answer, error) {
 		parameters := []string{"fields", "id,created_time,from", "limit", strconv.Itoa(limit)}
 		if cursor != "" {
 			parameters = append(parameters, "after", cursor)

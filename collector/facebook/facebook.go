@@ -59,22 +59,16 @@ type Options struct {
 
 // Source fetches videos and pages from Facebook's Graph API.
 type Source struct {
-	source.Server
-	graph                   *graph.Client
+	*graph.Client
 	ownPages                []string
 	reelMetric, videoMetric string
 	now                     func() time.Time
 	log                     *slog.Logger
 
-	mu      sync.Mutex
-	handles map[string]pageHandle
-	warned  map[string]time.Time // maps a page id to the time of the last warning about refused insights
-}
+	handles *fetch.Cache[string] // handles by page id; a page without a handle has its id instead
 
-// pageHandle is a cached handle of a Facebook page, with the time at which it was fetched.
-type pageHandle struct {
-	handle string // the handle, or the id of the page if it has no handle
-	at     time.Time
+	mu     sync.Mutex
+	warned map[string]time.Time // maps a page id to the time of the last warning about refused insights
 }
 
 var _ source.Source = (*Source)(nil)
@@ -95,8 +89,8 @@ func New(o Options) (*Source, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Source{
-		Server: c, graph: c, ownPages: o.PageIDs, reelMetric: o.ReelMetric, videoMetric: o.VideoMetric, now: o.Now, log: o.Logger,
-		handles: map[string]pageHandle{}, warned: map[string]time.Time{},
+		Client: c, ownPages: o.PageIDs, reelMetric: o.ReelMetric, videoMetric: o.VideoMetric, now: o.Now, log: o.Logger,
+		handles: fetch.NewCache[string](maxCachedHandles, handleTTL, o.Now), warned: map[string]time.Time{},
 	}
 	for metric, standard := range map[*string]string{&s.reelMetric: DefaultReelMetric, &s.videoMetric: DefaultVideoMetric} {
 		if *metric == "" {
@@ -124,7 +118,7 @@ func (s *Source) NeedsHandle(queue.Target) bool { return false }
 
 // Budgets returns one budget, which counts all requests to the Graph API. Its limit is not known, because Facebook reports only which
 // percentage of the limit is used.
-func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
+func (s *Source) Budgets() []source.Budget { return s.Client.Budgets() }
 
 // Serves returns 1 and true for a Facebook video with a valid id, and for an account with a valid id or handle.
 // A batch thus has only one target.
@@ -140,9 +134,14 @@ func (s *Source) Serves(t queue.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAccountsOnly returns true if pages of the operator are configured. The class Unsupported then
-// never means a wrong token, because getObject checks the token.
-func (s *Source) OwnAccountsOnly() bool { return len(s.ownPages) > 0 }
+// OnlyAccounts returns words for the readable pages if pages of the operator are configured. The class Unsupported then never means a wrong
+// token, because getObject checks the token. Without such pages, OnlyAccounts returns "".
+func (s *Source) OnlyAccounts() string {
+	if len(s.ownPages) == 0 {
+		return ""
+	}
+	return "Facebook pages that the operator's token can read"
+}
 
 // accountPath returns the path of a profile in the Graph API: the account's id, or else its handle.
 // It returns "" if neither is valid.
@@ -177,7 +176,7 @@ func (s *Source) Plan(batch []queue.Target) [][]source.Call {
 			calls++
 		}
 	}
-	return s.graph.Plan(calls)
+	return s.Client.Plan(calls)
 }
 
 // Fetch requests the targets of a batch one after the other. The targets are either all videos or all accounts.
@@ -185,9 +184,7 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 	if calls := budget.Calls(); len(calls) != 1 {
 		return nil, &source.Failure{Class: source.BadRequest, Detail: fmt.Sprintf("the plan has %d calls, but the source facebook needs a plan with 1 call", len(calls))}
 	}
-	if source.AreAccounts(batch) {
-		budget.MeterWithoutLimit()
-	}
+	budget.AllowMoreRequests()
 	return source.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
 		if _, ok := s.Serves(t); !ok || t.ExternalID == "" {
 			return source.Result{Class: source.Unsupported, Detail: "neither a Facebook video nor a Facebook account"}, nil
@@ -213,15 +210,15 @@ func (s *Source) getObject(ctx context.Context, budget *source.CallBudget, path 
 		if !errors.Is(err, graph.ErrPageToken) {
 			break
 		}
-		ownRes, ownErr := s.graph.GetWithPageToken(ctx, budget, page, path, notReadable, parameters...)
+		ownRes, ownErr := s.Client.GetWithPageToken(ctx, budget, page, path, notReadable, parameters...)
 		if _, ok := graph.AsTargetError(ownErr); !ok { // an error about the object does not replace the earlier error
 			res, err = ownRes, ownErr
 		}
 	}
 	err = asTargetError(err)
-	// The token may be the cause, so check it with a request for one of the operator's pages.
+	// An invalid token may be the cause of the error. So check the token with a request for one of the operator's pages.
 	if e, ok := graph.AsTargetError(err); ok && e.Class == source.Unsupported && len(s.ownPages) > 0 {
-		if _, err := s.graph.Get(ctx, budget, s.ownPages[0], nil, "fields", "id"); err != nil {
+		if _, err := s.Client.Get(ctx, budget, s.ownPages[0], nil, "fields", "id"); err != nil {
 			return graph.Answer{}, err
 		}
 	}
@@ -257,9 +254,9 @@ func asTypeError(err error, wantedType string) error {
 // configured token.
 func (s *Source) getWithPageToken(ctx context.Context, budget *source.CallBudget, page, path string, parameters ...string) (graph.Answer, error) {
 	if slices.Contains(s.ownPages, page) {
-		return s.graph.GetWithPageToken(ctx, budget, page, path, notReadable, parameters...)
+		return s.Client.GetWithPageToken(ctx, budget, page, path, notReadable, parameters...)
 	}
-	return s.graph.Get(ctx, budget, path, notReadable, parameters...)
+	return s.Client.Get(ctx, budget, path, notReadable, parameters...)
 }
 
 const videoFields = "id,title,description,length,created_time,permalink_url,views,likes.summary(true).limit(0),comments.summary(true).limit(0),from"
@@ -330,7 +327,11 @@ func (s *Source) fetchVideo(ctx context.Context, budget *source.CallBudget, t qu
 			if errors.Is(err, context.Canceled) {
 				return source.Result{}, err
 			}
-			r.Detail = "the page's handle is unknown: " + err.Error() // the counts are returned although the handle is missing
+			unknown := "the page's handle is unknown: " + err.Error() // the counts are returned although the handle is missing
+			if r.Detail != "" {
+				unknown = r.Detail + "; " + unknown
+			}
+			r.Detail = unknown
 		}
 	}
 	return r, nil
@@ -373,13 +374,10 @@ func (v video) facts(now time.Time) *source.Facts {
 // pageHandle returns the handle of a page, or the page's id if there is no handle. Cached handles
 // are valid for handleTTL.
 func (s *Source) pageHandle(ctx context.Context, budget *source.CallBudget, id string) (*string, error) {
-	s.mu.Lock()
-	known, ok := s.handles[id]
-	s.mu.Unlock()
-	if ok && s.now().Sub(known.at) < handleTTL {
-		return &known.handle, nil
+	if handle, ok := s.handles.Get(id); ok {
+		return &handle, nil
 	}
-	res, err := s.graph.Get(ctx, budget, id, nil, "fields", "id,username")
+	res, err := s.Client.Get(ctx, budget, id, nil, "fields", "id,username")
 	if err != nil {
 		return nil, err
 	}
@@ -394,16 +392,6 @@ func (s *Source) pageHandle(ctx context.Context, budget *source.CallBudget, id s
 	if handle == nil {
 		handle = &id
 	}
-	s.cacheHandle(id, *handle)
+	s.handles.Put(id, *handle)
 	return handle, nil
-}
-
-// cacheHandle stores the handle of the page with the given id in the cache. If the cache is full, it is emptied first.
-func (s *Source) cacheHandle(id, handle string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.handles) >= maxCachedHandles {
-		clear(s.handles)
-	}
-	s.handles[id] = pageHandle{handle: handle, at: s.now()}
 }

@@ -32,7 +32,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, pag
 		metricViews = s.reelMetric
 	}
 	values, refused, err := graph.Insights([]string{metricViews, metricActions}, func(metricNames string) (graph.Answer, error) {
-		res, err := s.graph.GetWithPageToken(ctx, budget, page, string(v.ID)+"/video_insights", insightErrors, "metric", metricNames)
+		res, err := s.Client.GetWithPageToken(ctx, budget, page, string(v.ID)+"/video_insights", insightErrors, "metric", metricNames)
 		if f, ok := errors.AsType[*source.Failure](err); ok && errors.Is(err, graph.ErrPageToken) {
 			// Meta requires the token of the page, but the owner of the configured token has no role on this page.
 			err = &graph.TargetError{Class: graph.PermissionMissing, Detail: f.Detail}

@@ -140,6 +140,11 @@ func TestSource_cachesHandlesOfPagesForOneDay(t *testing.T) {
 	require.Equal(t, int64(1482337), *r.Facts.Views, "the counts must be returned even if the handle is unknown")
 	require.Nil(t, r.Facts.Username)
 	require.Contains(t, r.Detail, "the page's handle is unknown: auth_failed")
+
+	w = newGraphTest(t, []string{mira}, map[string]string{videoRequest: reel, insightsRequest: graphError(10, 0, "(#10) Not enough viewers"), handleRequest: graphError(100, 0, "broken")})
+	r, err = w.fetch(t, videoTarget(pancakes))
+	require.NoError(t, err)
+	require.Regexp(t, "no insights: .*; the page's handle is unknown: ", r.Detail, "both reasons must be given")
 }
 
 func TestSource_servesOnlyValidFacebookTargets(t *testing.T) {

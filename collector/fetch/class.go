@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -41,6 +42,20 @@ func ClassOf(status int, isJSON bool) source.Class {
 // false for 403, which can also mean that a video is not public.
 func IsCredentialRefusal(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusProxyAuthRequired
+}
+
+// NewFailure returns the failure for an answer that is not a success, as far as it follows from the HTTP status and the headers. If the body is not the
+// expected JSON, jsonErr says why. The caller adds what the error codes of the platform say.
+func NewFailure(res *Response, jsonErr error, now time.Time) *source.Failure {
+	f := &source.Failure{Class: ClassOf(res.Status, jsonErr == nil), RetryAt: RetryAfter(res.Header, now), OfSource: IsCredentialRefusal(res.Status),
+		Detail: fmt.Sprintf("HTTP %d", res.Status)}
+	if res.Status >= 300 && res.Status < 400 {
+		f.Detail += " (redirects are not followed)"
+	}
+	if jsonErr != nil {
+		f.Detail += ": " + jsonErr.Error()
+	}
+	return f
 }
 
 // RetryAfter returns the time in the Retry-After header, or the zero time if the header is absent

@@ -1,6 +1,7 @@
 package fetch_test
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -50,4 +51,24 @@ func TestRetryAfter_parsesSecondsAndDates(t *testing.T) {
 		require.True(t, want.Equal(got), "%q: want %s, got %s", text, want, got)
 	}
 	require.True(t, fetch.RetryAfter(http.Header{}, now).IsZero())
+}
+
+func TestNewFailure_describesTheStatusAndTheBody(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
+	noJSON := errors.New("no JSON")
+	for name, tt := range map[string]struct {
+		status  int
+		jsonErr error
+		want    source.Failure
+	}{
+		"refused credential": {401, nil, source.Failure{Class: source.AuthFailed, OfSource: true, Detail: "HTTP 401"}},
+		"forbidden":          {403, nil, source.Failure{Class: source.AuthFailed, Detail: "HTTP 403"}},
+		"body without JSON":  {502, noJSON, source.Failure{Class: source.Temporary, Detail: "HTTP 502: no JSON"}},
+		"redirect":           {302, noJSON, source.Failure{Class: source.Temporary, Detail: "HTTP 302 (redirects are not followed): no JSON"}},
+	} {
+		tt.want.RetryAt = now.Add(time.Minute)
+		got := fetch.NewFailure(&fetch.Response{Status: tt.status, Header: http.Header{"Retry-After": {"60"}}}, tt.jsonErr, now)
+		require.Equal(t, tt.want, *got, name)
+	}
 }

@@ -106,7 +106,6 @@ func TestClient_spendsOneBudgetUnitPerRequest(t *testing.T) {
 	base := startServer(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) })
 	e := newEndpoint(t, base, fetch.Options{})
 	budget := source.NewCallBudget([]source.Call{{Budget: "calls", Units: 2}})
-	budget.Meter()
 	request := fetch.Request{URL: base, Budget: budget}
 	for range 2 {
 		_, err := e.Do(t.Context(), request)
@@ -124,7 +123,6 @@ func TestClient_spendsOneBudgetUnitPerRequest(t *testing.T) {
 	require.NoError(t, err, "a request without a budget must not spend units")
 
 	budget = source.NewCallBudget([]source.Call{{Budget: "calls", Units: 2}})
-	budget.Meter()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = e.Do(ctx, fetch.Request{URL: base, Budget: budget})

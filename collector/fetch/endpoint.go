@@ -29,12 +29,12 @@ type Endpoint struct {
 }
 
 // Endpoint returns an endpoint for the URL `base`, or for publicURL (the URL of the platform or
-// vendor) if `base` is empty. It returns an error for an invalid URL or a query.
+// vendor) if `base` is empty. It returns an error if the URL is not a valid http or https URL, or has credentials, a query or a fragment.
 func (c *Client) Endpoint(base, publicURL string) (*Endpoint, error) {
 	base = cmp.Or(base, publicURL)
-	u, err := url.Parse(base)
-	if err != nil || u.Hostname() == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("the base address must be an http or https address without credentials, query and fragment, not %q", base)
+	u, err := outbound.ParseBaseURL(base)
+	if err != nil {
+		return nil, fmt.Errorf("the base address %w, not %q", err, base)
 	}
 	e := &Endpoint{client: c, base: strings.TrimSuffix(base, "/") + "/", origin: originOf(u), host: u.Hostname()}
 	transport := c.options.Transport

@@ -22,8 +22,8 @@ var errItems = fmt.Errorf("the answer lists more than %d items", MaxItems)
 // the other items.
 type Items []json.RawMessage
 
-// UnmarshalJSON accepts null, which gives nil, or a list of at most MaxItems elements. It decodes no further element, because elements can need
-// a hundred times the memory of their JSON.
+// UnmarshalJSON accepts null, which gives nil, or a list of at most MaxItems elements. For a longer list, it returns an error and does not decode the
+// further elements, because elements can need a hundred times the memory of their JSON.
 func (items *Items) UnmarshalJSON(raw []byte) error {
 	*items = nil
 	if string(raw) == "null" {
@@ -193,8 +193,8 @@ func ParseNumber(text string) (int64, bool) {
 	return n, err == nil
 }
 
-// ID decodes an id in an answer: a string, or an integer of any length, whose digits are used unchanged. Any other value decodes to ""
-// without an error.
+// ID decodes an id in an answer: a string, or a number that consists of digits, which are used unchanged. Any other value, and an id that ParseID does
+// not accept, decodes to "" without an error.
 type ID string
 
 // UnmarshalJSON accepts any JSON value and never returns an error. It sets id to "" if the value is not a valid id.

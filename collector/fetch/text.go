@@ -115,22 +115,6 @@ func (l *OptionalLength) UnmarshalJSON(raw []byte) error {
 // Value returns the length in seconds, or nil if the object had no length that CheckLength accepts.
 func (l OptionalLength) Value() *float64 { return l.seconds }
 
-// OptionalLink decodes a link in a JSON object. It contains nil if the value is not a link that
-// ParseLink accepts.
-type OptionalLink struct{ *string }
-
-// UnmarshalJSON implements [json.Unmarshaler]. It never fails, so that the other members of the
-// object can be read.
-func (l *OptionalLink) UnmarshalJSON(raw []byte) error {
-	var text *string
-	_ = json.Unmarshal(raw, &text)
-	l.string = ParseLink(text)
-	return nil
-}
-
-// Value returns the link, or nil if the object had no link that ParseLink accepts.
-func (l OptionalLink) Value() *string { return l.string }
-
 // CheckLength returns the length of a video in seconds. It returns nil if the length is negative, not a number or more than 366 days.
 func CheckLength(seconds float64) *float64 {
 	if math.IsNaN(seconds) || seconds < 0 || seconds > maxLength.Seconds() {

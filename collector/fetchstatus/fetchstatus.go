@@ -74,33 +74,38 @@ func failureReason(class source.Class, title string, attempts int) string {
 // unsupportedReason returns a sentence that says why no configured source can fetch a target. The
 // sentence can also say what to track instead.
 func unsupportedReason(sources []source.Source, t queue.Target) string {
-	served, ownOnly, byHandle := false, true, true
+	served, byHandle := 0, true
+	var onlyAccounts []string // what OnlyAccounts returns for each source that can fetch only some accounts
 	for _, s := range sources {
 		if _, ok := s.Serves(t); !ok {
 			continue
 		}
-		served, ownOnly, byHandle = true, ownOnly && s.OwnAccountsOnly(), byHandle && s.NeedsHandle(t)
+		served, byHandle = served+1, byHandle && s.NeedsHandle(t)
+		if only := s.OnlyAccounts(); only != "" {
+			onlyAccounts = append(onlyAccounts, only)
+		}
 	}
 	switch {
-	case !served:
+	case served == 0:
 		return fmt.Sprintf("No configured source can fetch this %s", t.Kind)
 	case byHandle && t.Handle == "":
 		return "The link does not contain the account, which the configured sources need to find the video; track a link that contains the account, or track the account"
 	case byHandle:
 		return "The configured sources find a video only in the list of its account's newest posts, and it is not there"
-	case ownOnly:
-		return fmt.Sprintf("The configured sources give numbers only of the operator's own accounts and their videos, and this %s is not one of these", t.Kind)
+	case len(onlyAccounts) == served:
+		return fmt.Sprintf("The configured sources give numbers only of %s and their videos, and this %s is not one of these", strings.Join(onlyAccounts, ", "), t.Kind)
 	}
 	return fmt.Sprintf("No configured source returns metrics of this %s", t.Kind)
 }
 
 // shortestPause is the shortest pause that is stored in fetch statuses. A shorter pause is not
-// worth one write for each waiting video and account. A refused credential is always stored, because its pauses stay short until the operator
-// replaces it.
+// worth one write for each waiting video and account. A pause after a refused credential is always stored, because such pauses stay short
+// until the operator replaces the credential.
 const shortestPause = 30 * time.Minute
 
 // StatusChangeDuringPause returns the change of a target's fetch status while its source is paused.
-// It returns nil if the change is already stored, or if the pause is short and has another class than AuthFailed.
+// It returns nil if the change is already stored. It also returns nil if the rest of the pause is shorter than shortestPause and class is not
+// AuthFailed.
 func StatusChangeDuringPause(t queue.Target, sourceName string, pauseEnd time.Time, class source.Class, detail string, now time.Time) *queue.FetchChange {
 	if pauseEnd.Sub(now) < shortestPause && class != source.AuthFailed || t.Detail == detail {
 		return nil

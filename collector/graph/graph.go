@@ -44,13 +44,12 @@ type Options struct {
 // Client calls the Graph API with one access token. It can also request the access tokens of Facebook
 // pages. All methods may be called concurrently.
 type Client struct {
-	source.Server
-	api           *fetch.Endpoint
+	*fetch.Endpoint
 	token, secret string
 	now           func() time.Time
 	usage         usage
 	pages         pageTokens
-	sizes         pageSizes
+	sizes         *fetch.Cache[int] // reduced page sizes by the name of the list: see GetPage
 }
 
 // New returns a client. It returns an error if the token is missing, or if the base URL is not valid or does not end in a version.
@@ -66,7 +65,7 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("%s: the base address must be an http or https address that ends in a version, such as %s, not %q",
 			o.Source, DefaultBaseURL, fetch.Redact(o.BaseURL, o.Token, o.AppSecret))
 	}
-	return &Client{Server: api, api: api, token: o.Token, secret: o.AppSecret, now: o.Now}, nil
+	return &Client{Endpoint: api, token: o.Token, secret: o.AppSecret, now: o.Now, sizes: fetch.NewCache[int](maxCachedSizes, pageSizeTTL, o.Now)}, nil
 }
 
 // Budgets returns one budget, which counts all requests. The limit of the budget is not known.
@@ -145,7 +144,7 @@ func (c *Client) getWithToken(ctx context.Context, budget *source.CallBudget, to
 		query.WriteString("&appsecret_proof=" + proof)
 		secrets = append(secrets, proof)
 	}
-	res, err := c.api.Do(ctx, fetch.Request{URL: c.Address() + path + "?" + query.String(), Secrets: secrets, Budget: budget})
+	res, err := c.Do(ctx, fetch.Request{URL: c.Address() + path + "?" + query.String(), Secrets: secrets, Budget: budget})
 	if err != nil {
 		return Answer{}, err
 	}
@@ -208,8 +207,8 @@ const (
 	lastBusinessLimit  = 80014
 )
 
-// errorClass returns the class of an error by its code. If ok is false, the HTTP status gives the
-// class.
+// errorClass returns the class of an error by its code, its message and its member is_transient. If ok is false, the HTTP status gives
+// the class.
 func (e apiError) errorClass() (class source.Class, ok bool) {
 	switch code := e.Error.Code; {
 	case e.refusesCredential():
@@ -239,12 +238,12 @@ func (e apiError) concernsSource() bool {
 	return e.refusesCredential() && !e.requiresPageToken()
 }
 
-// noAccessTexts are parts of messages of errors with code 100. If a message has one of them, the error means
-// the same as code 10: the token is not allowed to read the object.
+// noAccessTexts are parts of messages of errors with code 100 and without a subcode. If a message has one of them, the error means the same as code 10:
+// the token is not allowed to read the object.
 var noAccessTexts = []string{"public content access", "public metadata access", "missing permission", "reviewable feature"}
 
-// lacksAccess returns true if an error with code 100 says that the token is not allowed to read the
-// requested object. See noAccessTexts.
+// lacksAccess returns true if an error with code 100 and without a subcode says that the token is not allowed to read the requested object. See
+// noAccessTexts.
 func (e apiError) lacksAccess() bool {
 	message := strings.ToLower(e.Error.Message)
 	return e.Error.Code == codeParameter && e.Error.Subcode == 0 && slices.ContainsFunc(noAccessTexts, func(part string) bool { return strings.Contains(message, part) })
@@ -266,22 +265,15 @@ func (e apiError) refusesCredential() bool {
 // parseError returns a *TargetError or a *source.Failure for an answer that is not a success. It
 // removes the secrets from the error text.
 func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, classes ErrorClasses, now time.Time, secrets []string) error {
-	f := &source.Failure{
-		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
-		RetryAt: fetch.RetryAfter(res.Header, now),
-		Detail:  fmt.Sprintf("HTTP %d", res.Status),
-	}
-	f.OfSource = fetch.IsCredentialRefusal(res.Status)
+	f := fetch.NewFailure(res, jsonErr, now)
 	if f.Class == source.OK { // an error with the status 200 has the same meaning as one with the status 400
 		f.Class = source.BadRequest
 	}
-	if jsonErr != nil {
-		f.Detail += ": " + jsonErr.Error()
-	} else {
+	if jsonErr == nil {
 		var e apiError
 		_ = json.Unmarshal(res.Body, &e) // if the body has an unknown format, the decoded error stays empty, and the HTTP status gives the class
 		if e.Error.Code != 0 {
-			f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("HTTP %d, code %d/%d: %s", res.Status, e.Error.Code, e.Error.Subcode, e.Error.Message), ": "), secrets...)
+			f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("%s, code %d/%d: %s", f.Detail, e.Error.Code, e.Error.Subcode, e.Error.Message), ": "), secrets...)
 		}
 		f.Cause = e.cause()
 		if class, known := e.errorClass(); known {
@@ -295,9 +287,6 @@ func (c *Client) parseError(res *fetch.Response, jsonErr error, u usageReport, c
 		default:
 			return &TargetError{Class: class, Detail: f.Detail, Sandbox: res.Sandbox}
 		}
-	}
-	if res.Status >= 300 && res.Status < 400 {
-		f.Detail += " (redirects are not followed)"
 	}
 	if f.Class == source.RateLimited && f.RetryAt.IsZero() {
 		f.RetryAt = now.Add(u.pauseLength())

@@ -29,8 +29,9 @@ type pageTokens struct {
 // the token of a page.
 var noPageTokens = ErrorClasses{{Main: codeParameter}: source.Unsupported}.WithPermissions(source.Unsupported)
 
-// GetWithPageToken does the same as Get, but with the token of a page. If Meta refuses this token,
-// GetWithPageToken retries once with a new token.
+// GetWithPageToken does the same as Get, but with the token of a page, or with the configured token if Meta returns no token of the page. If Meta refuses
+// the token of the page, GetWithPageToken requests the page tokens again. It then retries once with the new token of the page, or with the configured
+// token if Meta no longer returns a token of the page. If the token of the page is the same as before, GetWithPageToken does not retry.
 func (c *Client) GetWithPageToken(ctx context.Context, budget *source.CallBudget, page, path string, classes ErrorClasses, parameters ...string) (Answer, error) {
 	token, err := c.pageToken(ctx, budget, page, "")
 	if err != nil {
@@ -50,8 +51,9 @@ func (c *Client) GetWithPageToken(ctx context.Context, budget *source.CallBudget
 	return c.getWithToken(ctx, budget, renewed, path, classes, parameters...)
 }
 
-// pageToken returns the token of a page, or the configured token if Meta returns none. It requests new tokens
-// if the known one is refusedToken, which Meta has just refused.
+// pageToken returns the token of a page, or the configured token if Meta returns none. Meta has just refused
+// refusedToken; it is "" if Meta has refused no token. pageToken requests the page tokens if it does not have them yet, or if the token that it has for the
+// page is refusedToken.
 func (c *Client) pageToken(ctx context.Context, budget *source.CallBudget, pageID, refusedToken string) (string, error) {
 	c.pages.mu.Lock()
 	defer c.pages.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 
 // maxListRequests returns how many pages of posts may be requested to find the given number of videos. It is
 // four times the number of pages that would suffice if all posts were videos, because pages also contain
-// photos.
+// photos. It is at most 200.
 func maxListRequests(videoCount int) int { return min(4*max(1, (videoCount+pageSize-1)/pageSize), 200) }
 
 // fetchAccount requests the profile and the newest videos of an account. Each answer of business
@@ -81,8 +81,8 @@ func (p page) hasAllPosts() bool {
 	return count != nil && int64(len(p.posts)) >= *count && len(p.posts) < p.size
 }
 
-// completeSince returns the upload time of the last post on a page that is not the last one. All newer posts are on this page, or on earlier pages.
-// The time is nil if the time is unknown, or if all posts on the page may be pinned ones, which can be old.
+// completeSince returns the upload time of the last post on the page. All newer posts are on this page, or on earlier pages. The result is nil if the
+// page is the last one, if the time is unknown, or if all posts on the page may be pinned ones, which can be old.
 func (p page) completeSince() *store.Instant {
 	const maxPinned = 3
 	if p.after == "" || len(p.posts) <= maxPinned {

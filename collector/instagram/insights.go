@@ -29,7 +29,7 @@ func (s *Source) addInsights(ctx context.Context, budget *source.CallBudget, med
 		return source.Result{Class: source.Temporary, Detail: "the post has no id, which is needed to request its insights"}, nil
 	}
 	values, refused, err := graph.Insights([]string{metricViews, metricShares, metricSaved}, func(metricNames string) (graph.Answer, error) {
-		return s.graph.Get(ctx, budget, mediaID+"/insights", insightErrors, "metric", metricNames)
+		return s.Client.Get(ctx, budget, mediaID+"/insights", insightErrors, "metric", metricNames)
 	})
 	if err != nil {
 		return source.Result{}, err

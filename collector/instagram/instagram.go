@@ -47,10 +47,9 @@ type Options struct {
 
 // Source fetches posts and accounts from the Instagram Graph API.
 type Source struct {
-	source.Server
-	graph *graph.Client
-	own   ownAccount
-	now   func() time.Time
+	*graph.Client
+	own ownAccount
+	now func() time.Time
 }
 
 var _ source.Source = (*Source)(nil)
@@ -65,7 +64,7 @@ func New(o Options) (*Source, error) {
 	if !accountNum.MatchString(o.AccountID) {
 		return nil, fmt.Errorf("instagram: the account id must be up to 20 digits, such as 17841405822304914, not %q", fetch.Redact(o.AccountID, o.Token, o.AppSecret))
 	}
-	return &Source{Server: c, graph: c, own: ownAccount{id: o.AccountID, lock: make(chan struct{}, 1)}, now: o.Now}, nil
+	return &Source{Client: c, own: ownAccount{id: o.AccountID, lock: make(chan struct{}, 1)}, now: o.Now}, nil
 }
 
 // Name returns "instagram".
@@ -77,7 +76,7 @@ func (s *Source) Concurrency() int { return 8 }
 
 // Budgets returns one budget, which counts all requests to the Graph API. Its limit is not known, because Meta reports only which
 // percentage of the limit is used.
-func (s *Source) Budgets() []source.Budget { return s.graph.Budgets() }
+func (s *Source) Budgets() []source.Budget { return s.Client.Budgets() }
 
 // Serves returns how many targets one call of Fetch can request: 25 videos or 1 account. For an
 // unsupported target, it returns 0 and false.
@@ -97,9 +96,11 @@ func (s *Source) Serves(t queue.Target) (int, bool) {
 // handle of the account.
 func (s *Source) NeedsHandle(t queue.Target) bool { return t.Kind == queue.KindVideo }
 
-// OwnAccountsOnly always returns true. A video whose account is not known is found only if it belongs to the
-// operator's own account.
-func (s *Source) OwnAccountsOnly() bool { return true }
+// OnlyAccounts returns "professional Instagram accounts", because the Graph API does not show personal accounts. A video whose account is
+// not known is found only if it belongs to the operator's own account.
+func (s *Source) OnlyAccounts() string {
+	return "professional Instagram accounts (business or creator)"
+}
 
 // Group returns the handle of the account whose list of posts must contain the target. It returns ""
 // if the handle is not known.
@@ -113,7 +114,7 @@ func (s *Source) Plan(batch []queue.Target) [][]source.Call {
 		for _, t := range batch {
 			calls += maxListRequests(t.Depth)
 		}
-		return s.graph.Plan(calls)
+		return s.Client.Plan(calls)
 	}
 	accounts := map[string]bool{}
 	for _, t := range batch {
@@ -121,7 +122,7 @@ func (s *Source) Plan(batch []queue.Target) [][]source.Call {
 	}
 	// Reserve one call for the operator's account, one for the list of each account, and one for the insights
 	// of each video.
-	return s.graph.Plan(1 + len(accounts) + len(batch))
+	return s.Client.Plan(1 + len(accounts) + len(batch))
 }
 
 // Fetch requests up to 25 targets: either videos, or accounts with their newest videos. It searches
@@ -134,8 +135,8 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 			Detail: fmt.Sprintf("targets in the batch: %d (must be at most %d); planned calls: %d (must be 1)", len(batch), batchSize, len(calls)),
 		}
 	}
+	budget.AllowMoreRequests()
 	if source.AreAccounts(batch) {
-		budget.MeterWithoutLimit()
 		return source.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
 			if !s.canFetch(t) {
 				return source.Result{Class: source.Unsupported, Detail: "not an Instagram account, or an account without a valid handle"}, nil

@@ -72,9 +72,9 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 	if cursor != "" {
 		cursor = ".after(" + cursor + ")"
 	}
-	res, size, err := s.graph.GetPage(handle, pageSize, func(limit int) (graph.Answer, error) {
+	res, size, err := s.Client.GetPage(handle, pageSize, func(limit int) (graph.Answer, error) {
 		query := fmt.Sprintf("business_discovery.username(%s){%s,media%s.limit(%d){%s}}", handle, profileFields, cursor, limit, discoveryFields)
-		return s.graph.Get(ctx, budget, s.own.id, accountErrors, "fields", query)
+		return s.Client.Get(ctx, budget, s.own.id, accountErrors, "fields", query)
 	})
 	if err != nil {
 		return page{}, err
@@ -106,12 +106,12 @@ func (s *Source) fetchDiscovery(ctx context.Context, budget *source.CallBudget, 
 
 // fetchOwnPage requests one page of posts of the operator's account. The cursor selects the page; "" is the cursor of the first page.
 func (s *Source) fetchOwnPage(ctx context.Context, budget *source.CallBudget, cursor string) (page, error) {
-	res, size, err := s.graph.GetPage("", pageSize, func(limit int) (graph.Answer, error) {
+	res, size, err := s.Client.GetPage("", pageSize, func(limit int) (graph.Answer, error) {
 		parameters := []string{"fields", ownFields, "limit", fmt.Sprint(limit)}
 		if cursor != "" {
 			parameters = append(parameters, "after", cursor)
 		}
-		return s.graph.Get(ctx, budget, s.own.id+"/media", ownAccountErrors, parameters...)
+		return s.Client.Get(ctx, budget, s.own.id+"/media", ownAccountErrors, parameters...)
 	})
 	if err != nil {
 		return page{}, err
@@ -256,7 +256,7 @@ type postFacts struct {
 	Comments fetch.Count            `json:"comments_count"`
 	Views    fetch.Count            `json:"view_count"`
 	// ThumbnailURL is set only for posts of the operator's account. For other posts, Instagram returns no thumbnail of a video.
-	ThumbnailURL fetch.OptionalLink `json:"thumbnail_url"`
+	ThumbnailURL fetch.Optional[string] `json:"thumbnail_url"`
 }
 
 // readPosts returns the results for the posts of the page that have one of the given codes, and their Graph API ids. Both maps have the
@@ -288,6 +288,6 @@ func (p page) readFacts(item post) (mediaID string, r source.Result) {
 	return string(c.ID), source.Result{Class: source.OK, Facts: &source.Facts{
 		Views: c.Views.Value(), Likes: c.Likes.Value(), Comments: c.Comments.Value(), HiddenStats: new(c.Likes.Value() == nil),
 		Title: fetch.CleanText(c.Caption.Value()), Username: fetch.ParseHandle(p.Username), AccountName: fetch.CleanName(p.Name.Value()),
-		AccountSourceID: p.sourceID(), UploadedAt: item.uploaded, Private: new(false), ThumbnailURL: c.ThumbnailURL.Value(),
+		AccountSourceID: p.sourceID(), UploadedAt: item.uploaded, Private: new(false), ThumbnailURL: fetch.ParseLink(c.ThumbnailURL.Value()),
 	}}
 }

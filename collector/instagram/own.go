@@ -59,7 +59,7 @@ func (s *Source) ownProfile(ctx context.Context, budget *source.CallBudget) (pro
 
 // fetchOwnProfile requests the id, the handle and the name of the operator's account.
 func (s *Source) fetchOwnProfile(ctx context.Context, budget *source.CallBudget) (profile, error) {
-	res, err := s.graph.Get(ctx, budget, s.own.id, ownAccountErrors, "fields", "id,username,name")
+	res, err := s.Client.Get(ctx, budget, s.own.id, ownAccountErrors, "fields", "id,username,name")
 	if err != nil {
 		return profile{}, err
 	}

@@ -125,7 +125,7 @@ func TestSource_fetchesVideosFromSandbox(t *testing.T) {
 }
 
 // fetchGraphID returns the Graph API id of the account with the given handle. It takes the id from the result of one of the account's
-// videos.
+// videos. It returns "" if the account has no videos.
 func fetchGraphID(t *testing.T, s sandboxTest, handle string) string {
 	t.Helper()
 	uploads := s.world.Uploads(link.Instagram, handle, sourcetest.Now)

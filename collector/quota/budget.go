@@ -35,7 +35,7 @@ func (r reservation) reservedCalls() []source.Call {
 	return calls
 }
 
-// reserveUnits reserves the units of the first plan (Source.Plan) that the budgets allow. If no plan
+// reserveUnits reserves the units of the first plan (Source.Plan) that the budgets allow. If the source is paused or no plan
 // is possible, the returned pause says when to try again.
 func (q *Quota) reserveUnits(ctx context.Context, s source.Source, st state, batch []queue.Target) (taken reservation, pause *source.Failure, err error) {
 	now := q.now()

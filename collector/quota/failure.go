@@ -24,7 +24,7 @@ const (
 	// least two different targets.
 	authRefusals = 2
 	// otherRefusals is the number of consecutive refused calls after which a source is paused. All
-	// calls must have the same class, other than AuthFailed.
+	// calls must have the same class, other than AuthFailed, and must be for at least two different targets.
 	otherRefusals = 3
 	// longestRefusalPause is the longest pause of a source after several targets were refused with the class AuthFailed. The cause may be the
 	// targets and not the credential.
@@ -32,7 +32,7 @@ const (
 )
 
 // handleFailure pauses the source or one of its budgets if a failed call requires this. The reply has
-// a result for each target, or Reply.Divided is true.
+// a result for each target, or Reply.MustDivide is true.
 func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, batch []queue.Target, f *source.Failure) (Reply, error) {
 	key, now := BudgetKey(s, f.Budget), q.now()
 	reply := Reply{Targets: batch, At: now}
@@ -41,20 +41,20 @@ func (q *Quota) handleFailure(ctx context.Context, s source.Source, st state, ba
 	var until time.Time // the end of the pause; the zero time means no pause
 	paused := false     // true if the targets must wait for the end of the pause
 	switch {
-	case errors.Is(f, source.ErrNoUnits): // the call budget was used up before the first request was sent
+	case errors.Is(f, source.ErrNoUnits): // a request was not sent, because the call budget was used up
 		return reply.withResult(r), nil
 	case f.ConcernsSource():
 		until, paused = endTimeOfPause(f, earlierPauses, now), f.Class != source.BadRequest && f.Class != source.Temporary
 	case errors.Is(f, fetch.ErrTooLarge) && len(batch) > 1: // a smaller batch has a smaller answer
-		reply.Divided = true
+		reply.MustDivide = true
 		return reply, nil
 	case !errors.Is(f, source.ErrNoAnswer) && hasSeveralSubjects(s, batch):
-		// One target of the batch may have caused the failure, so the batch is divided. It is not divided if
-		// earlier refusals show that the source has caused it.
+		// One target of the batch may have caused the failure, so the batch is divided. The batch is not divided if
+		// earlier refusals show that the source has caused the failure.
 		if !slices.ContainsFunc(st.refusals, func(r queue.Refusals) bool {
 			return r.Source == key && r.Class == string(f.Class) && refusalsConcernSource(r)
 		}) {
-			reply.Divided = true
+			reply.MustDivide = true
 			return reply, nil
 		}
 		until, paused = endTimeOfRefusalPause(f, earlierPauses, now)

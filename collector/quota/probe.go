@@ -14,9 +14,9 @@ type ProbeAnswer struct {
 	Source string
 	// Result is the answer of the source. If the source did not answer, or cannot be asked for a single video, Result.Failed says why.
 	source.Result
-	// OwnAccountsOnly is true if the source answers only for the operator's own accounts. The video of the test
-	// request belongs to no such account, so the answer of a working source has the class Unsupported.
-	OwnAccountsOnly bool
+	// OnlyAccounts is the result of Source.OnlyAccounts. If it is not "", the answer of a working source can have the class Unsupported,
+	// because the video of the test request belongs to none of these accounts.
+	OnlyAccounts string
 }
 
 // probeLinks are valid links to videos that do not exist, one for each platform.
@@ -31,7 +31,7 @@ var probeLinks = []string{
 // video. The request therefore changes no data and spends few units of a budget. Probe stores only the spent units, and returns an error only if a
 // database query failed. Probe asks the source even if a refused credential has paused the source, but not during other pauses.
 func (q *Quota) Probe(ctx context.Context, s source.Source) (ProbeAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*s.Timeout())
+	ctx, cancel := context.WithTimeout(ctx, source.FetchTimeout(s))
 	defer cancel()
 	for _, raw := range probeLinks {
 		l, err := link.Parse(raw)
@@ -43,7 +43,7 @@ func (q *Quota) Probe(ctx context.Context, s source.Source) (ProbeAnswer, error)
 			continue
 		}
 		r, err := q.probeTarget(ctx, s, t)
-		return ProbeAnswer{s.Name(), r, s.OwnAccountsOnly()}, err
+		return ProbeAnswer{s.Name(), r, s.OnlyAccounts()}, err
 	}
 	f := &source.Failure{Class: source.Unsupported, Detail: "the source does not serve videos, so it cannot be tested"}
 	return ProbeAnswer{Source: s.Name(), Result: source.Result{Class: f.Class, Detail: f.Detail, Failed: f}}, nil

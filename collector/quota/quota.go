@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,11 +42,11 @@ const Paused source.Class = "paused"
 
 // Reply says how a call ended for some or all of its targets.
 type Reply struct {
-	Targets []queue.Target
-	At      time.Time // the time of the call
-	Divided bool      // true if the source refused the batch as a whole, so that each half must be requested separately
-	Stopped bool      // true if the targets got no answer because the collector is stopping
-	// Results has one result for each target, unless Divided or Stopped is true. If a target got no answer,
+	Targets    []queue.Target
+	At         time.Time // the time of the call
+	MustDivide bool      // true if the call for the whole batch failed, so that each half of the batch must be requested separately
+	Stopped    bool      // true if the targets got no answer because the collector is stopping
+	// Results has one result for each target, unless MustDivide or Stopped is true. If a target got no answer,
 	// Result.Failed says why. The class of its result is Paused, Temporary, or the class of the refusal.
 	Results []source.Result
 }
@@ -65,7 +66,8 @@ func pausedResult(s source.Source, f source.Failure) source.Result {
 }
 
 // Call asks a source for a batch of targets with the same platform, kind and group. It returns one Reply or, if
-// the source answered for only some targets, a second Reply with the other targets.
+// the source answered for only some targets, a second Reply with the other targets. If the database fails after the call, it can return replies and
+// an error.
 func (q *Quota) Call(ctx context.Context, s source.Source, batch []queue.Target) ([]Reply, error) {
 	writing := context.WithoutCancel(ctx)
 	reply := Reply{Targets: batch, At: q.now()}
@@ -99,10 +101,9 @@ func (q *Quota) Call(ctx context.Context, s source.Source, batch []queue.Target)
 		return nil, err
 	}
 	q.log.DebugContext(ctx, "fetched", "source", s.Name(), "targets", len(batch), "elapsed", q.now().Sub(reply.At))
-	if err := q.recordAnswer(writing, s, st, taken, reply.At); err != nil {
-		return nil, err
-	}
-	return q.splitReply(writing, s, st, reply, results, errors.Is(ctx.Err(), context.Canceled))
+	recorded := q.recordAnswer(writing, s, &st, taken, reply.At)
+	replies, err := q.splitReply(writing, s, st, reply, results, errors.Is(ctx.Err(), context.Canceled))
+	return replies, errors.Join(recorded, err) // if recordAnswer failed, the results are still stored
 }
 
 // fetchWithinUnits asks the source for a batch. The source may spend the reserved units. Afterwards, fetchWithinUnits gives the unspent units
@@ -192,14 +193,15 @@ func BudgetKey(s source.Source, budgetName string) string {
 }
 
 // recordAnswer deletes the recorded refusals of a source that has answered, and of the budgets that
-// the call used. It also deletes their ended pauses.
-func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, taken reservation, callStart time.Time) error {
+// the call used. It also deletes their ended pauses. It deletes both from the database and from st.
+func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st *state, taken reservation, callStart time.Time) error {
 	for _, call := range append(taken.reservedCalls(), source.Call{}) {
 		key := BudgetKey(s, call.Budget)
 		if _, known := q.refused.LoadAndDelete(key); known {
 			if err := q.queue.DeleteRefusals(ctx, key); err != nil {
 				return err
 			}
+			st.refusals = slices.DeleteFunc(st.refusals, func(r queue.Refusals) bool { return r.Source == key })
 		}
 		if _, known := st.pauses[key]; !known {
 			continue
@@ -209,6 +211,7 @@ func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st state, tak
 			return err
 		}
 		if resumed {
+			delete(st.pauses, key)
 			q.log.InfoContext(ctx, "source answers again", "source", s.Name(), "budget", call.Budget)
 		}
 	}

@@ -21,8 +21,8 @@ type identity struct {
 	id       string // the id of the account on its platform
 }
 
-// externalNames has the handle and the id with which a request asked for an account, or which it got by a
-// rename. An empty field means that the account has its generated handle or id.
+// externalNames has the handle and the id that replace the generated ones of an account. They come from a request for the account, or the handle comes
+// from a rename. An empty field means that the generated handle or id is used.
 type externalNames struct{ handle, id string }
 
 type accountRef struct {

@@ -141,7 +141,7 @@ func (s *Sandbox) stopClock(r *http.Request) reply {
 	return s.getClock(r)
 }
 
-// useRealTime answers DELETE /_control/clock: the sandbox uses real time again.
+// useRealTime answers DELETE /_control/clock: the sandbox's clock runs again.
 func (s *Sandbox) useRealTime(*http.Request) reply {
 	s.frozen.Store(nil)
 	return reply{status: http.StatusNoContent}

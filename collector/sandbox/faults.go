@@ -92,7 +92,7 @@ func (f *faults) listRules() []rule {
 }
 
 // takeRule returns the rule for a call. ok is false if no rule applies. earlierCalls is the number
-// of earlier calls that got the fault of this rule.
+// of earlier calls that got the fault of this rule. takeRule counts the call, and deletes the rule after the rule's last call.
 func (f *faults) takeRule(source, platform string, ids []string) (r rule, earlierCalls int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,7 +179,7 @@ func decodeJSON(raw []byte) any {
 	return value
 }
 
-// A callback of rewriteJSON returns removedValue to remove a member or a list element from the copy.
+// removedValue is the value that a callback of rewriteJSON returns to remove a member or a list element from the copy.
 type removedValue struct{}
 
 // rewriteJSON returns a copy of a decoded JSON value. It replaces each value by the result of the function

@@ -21,7 +21,8 @@ func (w *World) pageOfFacebookToken() identity {
 }
 
 // serveFacebook answers requests for /facebook/VERSION/…. Every public account is a page, and any
-// valid token may read it. No token may read private accounts.
+// valid token may read it, except that the system user's token may not read the videos of two
+// pages: see requirePageToken. No token may read private accounts.
 func (s *Sandbox) serveFacebook(w http.ResponseWriter, r *http.Request, path string) {
 	known := func(token string) bool {
 		_, ok := s.facebookTokenOwner(token)

@@ -112,7 +112,8 @@ func swapNumbersAndStrings(_ string, value any) any {
 	return value
 }
 
-// numericID returns an id as a JSON number. A parser that uses float64 can change ids beyond 2^53.
+// numericID returns an id as a JSON number. If the id has other characters than digits, numericID returns a number beyond 2^53. A parser that uses
+// float64 can change such numbers.
 // numericID returns every other value unchanged.
 func numericID(memberName string, value any) any {
 	id, ok := value.(string)
@@ -165,7 +166,8 @@ func withHugeText(good reply) reply {
 	})(good)
 }
 
-// withInvalidText returns a copy of the reply in which every text is replaced by a text with NUL, a lone surrogate and invalid UTF-8.
+// withInvalidText returns a copy of the reply in which every text of a user (see textKeys) is replaced by a text with NUL, a lone
+// surrogate and invalid UTF-8.
 func withInvalidText(good reply) reply {
 	const mark = "reeltally-bad-text"
 	marked := changeMembers(func(key string, value any) any {

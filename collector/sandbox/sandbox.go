@@ -116,7 +116,7 @@ func (s *Sandbox) settings(baseURL string) [][2]string {
 	}
 }
 
-// Handler returns the handler for all platforms, short links and control calls. README.md lists the paths.
+// Handler returns the handler for platforms, vendors, short links, thumbnails and control calls. README.md lists the paths.
 func (s *Sandbox) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(Header, "true")
@@ -155,10 +155,12 @@ func (s *Sandbox) clock() time.Time {
 
 // call is one request to a simulated source.
 type call struct {
-	r        *http.Request
-	now      time.Time
-	source   string // name of the called source, such as sourceYouTube
-	platform string // the platform of a vendor's call; "" for YouTube, because "youtube" is the name of YouTube's own API, and for other calls
+	r      *http.Request
+	now    time.Time
+	source string // name of the called source, such as sourceYouTube
+	// platform is the platform of a call to a vendor. It is "" for all other calls, and also for YouTube, because the name "youtube" means YouTube's own
+	// API.
+	platform string
 	method   string
 	ids      []string // the ids, links or handles that the call requests
 }

@@ -26,8 +26,8 @@ func (t VideoTruth) ThumbnailURL() string {
 	return "https://scontent.xx.fbcdn.net/sandbox/" + t.ID + ".jpg"
 }
 
-// serveThumbnail answers a request for the thumbnail at https://HOST/PATH. The answer is a drawn picture. Its colours depend on PATH, so
-// that the thumbnails of different videos differ.
+// serveThumbnail answers a request for /thumbnails/HOST/PATH, which stands for the thumbnail at https://HOST/PATH. The answer is a drawn picture.
+// Its colours depend on PATH, so that the thumbnails of different videos differ.
 func (s *Sandbox) serveThumbnail(w http.ResponseWriter, r *http.Request, rest string) {
 	host, path, _ := strings.Cut(rest, "/")
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -146,7 +146,8 @@ func (s *Sandbox) serveApify(w http.ResponseWriter, c *call, path string) {
 	})
 }
 
-// runApifyActor runs an actor with the input in the request. It returns the reply that the function answer makes of the results.
+// runApifyActor runs an actor with the input in the request. It returns answer(items) with the items of the run, or an
+// error reply if the input is not valid.
 func (s *Sandbox) runApifyActor(c *call, actor apifyActor, answer func(items []object) reply) reply {
 	var in apifyInput
 	kind, _, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))

@@ -227,7 +227,8 @@ func (w *World) Account(p link.Platform, handleOrID string, at time.Time) (Accou
 	return w.accountData(i, at), true
 }
 
-// accountByHandleOrID returns the account with the given handle or id. It returns false if the text cannot be a handle or an id.
+// accountByHandleOrID returns the account with the given handle or id. It returns false if the text cannot be a handle or an id, or
+// if the account with this handle now has another handle and no other account has taken the handle.
 func (w *World) accountByHandleOrID(p link.Platform, handleOrID string) (identity, bool) {
 	if p == link.YouTube && channelPattern.MatchString(handleOrID) ||
 		(p == link.Instagram || p == link.Facebook) && digits.MatchString(handleOrID) {

@@ -15,7 +15,7 @@ import (
 	"github.com/reeltally/reeltally/store/link"
 )
 
-// testNow is the time that the clock of the sandbox returns in all tests of this package.
+// testNow is the time that the clock of the sandbox returns, unless a test changes the clock.
 var testNow = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
 func anyPlatform() *rapid.Generator[link.Platform] { return rapid.SampledFrom(link.Platforms) }

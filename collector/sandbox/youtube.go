@@ -16,7 +16,7 @@ import (
 type youtubeMethod struct {
 	name   string
 	bucket string   // the bucket of YouTube's daily quota from which calls of the method are paid
-	params []string // allowed parameters besides part and id; a parameter must not occur twice
+	params []string // allowed parameters besides part, id and systemParams; a parameter must not occur twice
 	parts  []string // parts that every caller may request
 	owner  []string // parts that only the owner of the video or channel may request
 	answer func(*Sandbox, *call, youtubeRequest) reply
@@ -78,8 +78,8 @@ type youtubeRequest struct {
 
 func (q youtubeRequest) wantsPart(part string) bool { return slices.Contains(q.parts, part) }
 
-// serveYouTube answers /youtube/youtube/v3/METHOD. Google's client libraries request this path if their endpoint is the sandbox's
-// /youtube/.
+// serveYouTube answers /youtube/youtube/v3/METHOD, which Google's client libraries request if their endpoint is the sandbox's /youtube/. It also accepts
+// the path without the second "youtube/" or without "v3/".
 func (s *Sandbox) serveYouTube(w http.ResponseWriter, r *http.Request, path string) {
 	name, _ := strings.CutPrefix(strings.TrimPrefix(path, "youtube/"), "v3/")
 	c := &call{r: r, now: s.clock(), source: sourceYouTube, method: path}

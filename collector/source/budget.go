@@ -17,7 +17,8 @@ type Budget struct {
 	Window func(now time.Time) (id string, ends time.Time)
 }
 
-// LimitOf returns the Limit of a Budget: defaultLimit if the configured limit is 0, and 0 if it is negative, which means that the limit is not known.
+// LimitOf returns the Limit of a Budget for a configured limit. If the configured limit is 0, LimitOf returns defaultLimit. If the configured limit is
+// negative, LimitOf returns 0, which means that the limit is not known.
 func LimitOf(configured, defaultLimit int64) int64 {
 	switch {
 	case configured == 0:
@@ -41,15 +42,15 @@ var ErrNoUnits = errors.New("no unit of the call budget is left")
 // number of requests and counts none.
 type CallBudget struct {
 	calls    []Call
-	meter    atomic.Int32 // metering mode: unmetered, limited or counted
-	spent    atomic.Int64 // number of metered requests
+	mode     atomic.Int32 // limited, unlimited or spentFully
+	spent    atomic.Int64 // number of requests
 	smallest int64        // maximum number of requests: each request takes one unit of every budget, so the budget with the fewest units decides
 }
 
 const (
-	unmetered int32 = iota
-	limited         // requests are counted; Spend returns false after the reserved units are spent
-	counted         // requests are counted; Spend always returns true
+	limited    int32 = iota // each request takes a unit; Spend returns false after the reserved units are spent
+	unlimited               // each request takes a unit; Spend always returns true
+	spentFully              // all reserved units count as spent; Spend always returns true
 )
 
 // NewCallBudget returns a CallBudget with the units that were reserved for the given calls.
@@ -64,21 +65,19 @@ func NewCallBudget(calls []Call) *CallBudget {
 // Calls returns a copy of the calls whose units are reserved.
 func (b *CallBudget) Calls() []Call { return slices.Clone(b.calls) }
 
-// Meter makes each later call of Spend take one reserved unit from each budget. If a source calls
-// neither Meter nor MeterWithoutLimit, all reserved units count as spent.
-func (b *CallBudget) Meter() { b.meter.Store(limited) }
+// AllowMoreRequests makes Spend always return true. It is for sources that do not know in advance how many requests they will send.
+func (b *CallBudget) AllowMoreRequests() { b.mode.Store(unlimited) }
 
-// MeterWithoutLimit is like Meter, but Spend always returns true. It is for sources that do not know in
-// advance how many requests they will send.
-func (b *CallBudget) MeterWithoutLimit() { b.meter.Store(counted) }
+// SpendAll makes all reserved units count as spent, and Spend always return true. It is for sources whose units are not requests.
+func (b *CallBudget) SpendAll() { b.mode.Store(spentFully) }
 
-// Spend must be called before each request. If it returns false, a budget has no unit left and the
+// Spend must be called before each request. It takes one reserved unit from each budget. If it returns false, a budget has no unit left and the
 // request must not be sent.
 func (b *CallBudget) Spend() bool {
-	if b == nil || b.meter.Load() == unmetered {
+	if b == nil {
 		return true
 	}
-	if n := b.spent.Add(1); n > b.smallest && b.meter.Load() == limited {
+	if n := b.spent.Add(1); n > b.smallest && b.mode.Load() == limited {
 		b.spent.Add(-1)
 		return false
 	}
@@ -87,7 +86,7 @@ func (b *CallBudget) Spend() bool {
 
 // Exhausted returns true if Spend would return false for the next request.
 func (b *CallBudget) Exhausted() bool {
-	return b != nil && b.meter.Load() == limited && b.spent.Load() >= b.smallest
+	return b != nil && b.mode.Load() == limited && b.spent.Load() >= b.smallest
 }
 
 // EndedEarly returns true if the call has spent all its units, and a later call can get more units. It returns false if the full limit of one
@@ -102,7 +101,7 @@ func (b *CallBudget) EndedEarly(budgets []Budget) bool {
 // units.
 func (b *CallBudget) Spent() []Call {
 	spent := b.Calls()
-	if b.meter.Load() == unmetered {
+	if b.mode.Load() == spentFully {
 		return spent
 	}
 	for i := range spent {

@@ -16,18 +16,19 @@ func spendAll(b *source.CallBudget, n int) (paid int) {
 	return paid
 }
 
-func TestCallBudget_countsReservedUnitsAsSpentIfUnmetered(t *testing.T) {
+func TestCallBudget_spendAllCountsAllReservedUnitsAsSpent(t *testing.T) {
 	t.Parallel()
 	b := source.NewCallBudget([]source.Call{{Budget: "units", Units: 3}})
+	b.SpendAll()
+	require.Equal(t, []source.Call{{Budget: "units", Units: 3}}, b.Spent())
 	require.Equal(t, 10, spendAll(b, 10))
 	require.False(t, b.Exhausted())
 	require.Equal(t, []source.Call{{Budget: "units", Units: 3}}, b.Spent())
 }
 
-func TestCallBudget_meterRefusesRequestsBeyondTheReservedUnits(t *testing.T) {
+func TestCallBudget_refusesRequestsBeyondTheReservedUnits(t *testing.T) {
 	t.Parallel()
 	b := source.NewCallBudget([]source.Call{{Budget: "units", Units: 5}, {Budget: "calls", Units: 3}})
-	b.Meter()
 	require.Equal(t, 2, spendAll(b, 2))
 	require.False(t, b.Exhausted())
 	require.Equal(t, []source.Call{{Budget: "units", Units: 2}, {Budget: "calls", Units: 2}}, b.Spent())
@@ -40,17 +41,16 @@ func TestCallBudget_endsCallEarlyOnlyIfALaterCallCanGetMoreUnits(t *testing.T) {
 	budgets := []source.Budget{{Name: "units", Limit: 20}, {Name: "calls", Limit: 4}, {Name: "other", Limit: 3}}
 	for units, want := range map[int64]bool{3: true, 4: false} {
 		b := source.NewCallBudget([]source.Call{{Budget: "units", Units: 20}, {Budget: "calls", Units: units}})
-		b.Meter()
 		require.False(t, b.EndedEarly(budgets), "the call can spend further units")
 		require.Equal(t, int(units), spendAll(b, 10))
 		require.Equal(t, want, b.EndedEarly(budgets), "reserved units: %d", units)
 	}
 }
 
-func TestCallBudget_meterWithoutLimitAllowsRequestsBeyondTheReservedUnits(t *testing.T) {
+func TestCallBudget_allowMoreRequestsAllowsRequestsBeyondTheReservedUnits(t *testing.T) {
 	t.Parallel()
 	b := source.NewCallBudget([]source.Call{{Budget: "calls", Units: 3}})
-	b.MeterWithoutLimit()
+	b.AllowMoreRequests()
 	require.Equal(t, 10, spendAll(b, 10))
 	require.False(t, b.Exhausted())
 	require.Equal(t, []source.Call{{Budget: "calls", Units: 3}}, b.Spent(), "the spent units must not exceed the reserved units")

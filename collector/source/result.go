@@ -14,7 +14,7 @@ import (
 // Class is the class of a result or a failure. It decides what happens to the target and to its source.
 type Class string
 
-// These are the classes of results and failures. The classes from OK to Temporary concern one target.
+// These are the classes of results and failures. The classes from OK to Doubted concern one target.
 const (
 	OK          Class = "ok"
 	Gone        Class = "gone"          // the source says that the target does not exist, or omits the target; some sources report private targets in the same way
@@ -81,9 +81,11 @@ func AddResult(results map[string]Result, id string, r Result) {
 
 // UnansweredResult returns the result for a target that got no answer because a call failed with err.
 func UnansweredResult(t queue.Target, err error) Result {
-	r := Result{Target: t, Class: Temporary, Detail: "a call of the batch failed: " + err.Error()}
-	r.Failed, _ = errors.AsType[*Failure](err)
-	return r
+	failure, ok := errors.AsType[*Failure](err)
+	if !ok { // for example, the deadline passed before the call began
+		failure = &Failure{Class: Temporary, Detail: err.Error(), Cause: err}
+	}
+	return Result{Target: t, Class: Temporary, Detail: "a call of the batch failed: " + err.Error(), Failed: failure}
 }
 
 // FetchEach calls fetchOne for each target until a call fails. If no earlier target was answered, or the error is context.Canceled, FetchEach

@@ -64,6 +64,10 @@ func TestFetchEach_returnsAnswersReceivedBeforeFailure(t *testing.T) {
 		{Target: batch[1], Class: source.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
 		{Target: batch[2], Class: source.Temporary, Detail: "a call of the batch failed: rate_limited: limit", Failed: limit},
 	}, results)
+	late := errors.New("the deadline passed before the call began")
+	results, err = source.FetchEach(t.Context(), batch, failing("b", late))
+	require.NoError(t, err)
+	require.ErrorIs(t, results[1].Failed, late, "a target without an answer must have a failure, so that its result does not count as an answer")
 	_, err = source.FetchEach(t.Context(), batch, failing("a", limit))
 	require.Equal(t, limit, err)
 	_, err = source.FetchEach(t.Context(), batch, failing("c", errors.Join(context.Canceled)))

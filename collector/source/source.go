@@ -7,22 +7,10 @@ import (
 	"github.com/reeltally/reeltally/store/queue"
 )
 
-// Server is the part of a Source that its HTTP client implements: the server to which the source sends its requests. Sources embed it.
-type Server interface {
-	// Address returns the base URL of the source's requests, without credentials.
-	Address() string
-	// Clock returns the server's time, or the zero time if the answer has no Date header or a malformed one. If the
-	// server cannot be reached, Clock returns an error.
-	Clock(ctx context.Context) (time.Time, error)
-	// Timeout returns the duration after which one call to the source is cancelled.
-	Timeout() time.Duration
-}
-
 // Source fetches the counts of videos and accounts from an API. The collector asks the sources of a
 // platform in the configured order. All methods may be called concurrently. The collector sets the fields Handle, HandleClaimed, Link and
 // NeedDetails of the targets for each fetch.
 type Source interface {
-	Server
 	// Name returns the name of the source in logs, metrics, the queue and the provenance of points, e.g. "youtube" or
 	// "vendor:apify". It is unique among the configured sources.
 	Name() string
@@ -35,9 +23,10 @@ type Source interface {
 	// NeedsHandle returns true if the source needs the handle of the account to find the target. With a
 	// wrong handle, the source does not find the video.
 	NeedsHandle(t queue.Target) bool
-	// OwnAccountsOnly returns true if the source fetches only the operator's own accounts and their videos. The
-	// result Unsupported for a video of another account then does not mean that the credential is wrong.
-	OwnAccountsOnly() bool
+	// OnlyAccounts returns which accounts the source can fetch, as words such as "professional accounts". It
+	// returns "" if the source can fetch all public accounts. If OnlyAccounts does not return "", the result
+	// Unsupported for a target of another account does not mean that the credential is wrong.
+	OnlyAccounts() string
 	// Concurrency returns how many Fetch calls one collector may make at the same time, at least 1.
 	Concurrency() int
 	// Budgets returns the budgets from which the calls of the source take units.
@@ -49,6 +38,13 @@ type Source interface {
 	// error, usually a *Failure. If the budget has fewer units than planned, Fetch fetches only a part of the
 	// data.
 	Fetch(ctx context.Context, batch []queue.Target, budget *CallBudget) ([]Result, error)
+	// Address returns the base URL of the source's requests, without credentials.
+	Address() string
+	// Clock returns the server's time, or the zero time if the answer has no Date header or a malformed one. If the
+	// server cannot be reached, Clock returns an error.
+	Clock(ctx context.Context) (time.Time, error)
+	// Timeout returns the duration after which one call to the source is cancelled.
+	Timeout() time.Duration
 }
 
 // AreAccounts returns true if the targets of the batch are accounts. All targets of a batch have the same kind, so the first one decides.

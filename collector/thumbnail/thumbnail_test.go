@@ -137,7 +137,7 @@ func TestFetch_connectsOnlyToTheHostsOfThePlatform(t *testing.T) {
 func TestFetch_sendsRequestsToBaseURLInsteadOfThePlatform(t *testing.T) {
 	t.Parallel()
 	_, err := thumbnail.New(thumbnail.Options{BaseURL: "ftp://example.com"})
-	require.ErrorContains(t, err, `"ftp://example.com" is invalid`)
+	require.ErrorContains(t, err, "the base URL is invalid")
 	reach, err := outbound.AllowOneServer("http://127.0.0.1:9090/thumbnails")
 	require.NoError(t, err)
 	require.Equal(t, outbound.Operated, reach("127.0.0.1:9090"))

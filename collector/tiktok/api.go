@@ -32,8 +32,7 @@ var (
 
 // app calls TikTok's APIs with the credentials of the operator's app.
 type app struct {
-	source.Server
-	api         *fetch.Endpoint
+	*fetch.Endpoint
 	key, secret string
 	now         func() time.Time
 }
@@ -50,7 +49,7 @@ func newApp(sourceName, base, key, secret string, client *fetch.Client, now func
 	if err != nil {
 		return app{}, fmt.Errorf("%s: %s", sourceName, fetch.Redact(err.Error(), key, secret)) //nolint:err113 // Redact has removed the credentials, so err is not wrapped
 	}
-	return app{Server: api, api: api, key: key, secret: secret, now: now}, nil
+	return app{Endpoint: api, key: key, secret: secret, now: now}, nil
 }
 
 // request is one call of an API method.
@@ -104,7 +103,7 @@ func (a app) callMethod(ctx context.Context, budget *source.CallBudget, token st
 		}
 		req.Method, req.Body = http.MethodPost, body
 	}
-	res, err := a.api.Do(ctx, req)
+	res, err := a.Do(ctx, req)
 	if err != nil {
 		return answer{}, err
 	}
@@ -158,26 +157,15 @@ func classOf(code string) (class source.Class, ok bool) {
 // removes the access token from error messages.
 func (a app) parseFailure(res *fetch.Response, jsonErr error, e envelope, accessToken string) *source.Failure {
 	now := a.now()
-	f := &source.Failure{
-		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
-		RetryAt: fetch.RetryAfter(res.Header, now),
-		Detail:  fmt.Sprintf("HTTP %d", res.Status),
-	}
-	f.OfSource = fetch.IsCredentialRefusal(res.Status)
+	f := fetch.NewFailure(res, jsonErr, now)
 	if f.Class == source.OK { // the status is 200, but the error code is unknown
 		f.Class = source.Temporary
 	}
-	switch {
-	case jsonErr != nil:
-		f.Detail += ": " + jsonErr.Error()
-	default:
+	if jsonErr == nil {
 		if class, ok := classOf(e.Error.Code); ok {
 			f.Class, f.OfSource = class, class == source.AuthFailed
 		}
 		f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("%s %s: %s", f.Detail, e.Error.Code, e.Error.Message), ": "), accessToken, a.secret)
-	}
-	if res.Status >= 300 && res.Status < 400 {
-		f.Detail += " (redirects are not followed)"
 	}
 	switch {
 	case e.Error.Code == "access_token_invalid" || e.Error.Code == "access_token_expired" || (jsonErr == nil && e.Error.Code == "" && res.Status == http.StatusUnauthorized):

@@ -123,8 +123,8 @@ func (d *Display) Serves(t queue.Target) (int, bool) {
 	return 0, false
 }
 
-// OwnAccountsOnly returns true, because the Display API shows only the videos of the account that has logged in.
-func (d *Display) OwnAccountsOnly() bool { return true }
+// OnlyAccounts returns "TikTok accounts of the operator", because the Display API shows only the account that has logged in, and its videos.
+func (d *Display) OnlyAccounts() string { return "TikTok accounts of the operator" }
 
 // Plan returns how many calls to reserve. Videos need one call; they rarely need a second one, which is not reserved. An account needs one call for its
 // profile, and more calls for its list of videos.
@@ -148,7 +148,6 @@ func (d *Display) Fetch(ctx context.Context, batch []queue.Target, budget *sourc
 			Detail: fmt.Sprintf("targets in the batch: %d (must be at most %d videos or one account); planned calls: %d (must be 1)", len(batch), displayBatch, len(calls))}
 	}
 	if account {
-		budget.Meter()
 		r, err := d.fetchAccount(ctx, budget, batch[0])
 		if err != nil {
 			return nil, err
@@ -156,6 +155,7 @@ func (d *Display) Fetch(ctx context.Context, batch []queue.Target, budget *sourc
 		r.Target = batch[0]
 		return []source.Result{r}, nil
 	}
+	budget.AllowMoreRequests() // the profile of the account is requested if a video is missing, and a request is repeated if TikTok refuses the token
 	ids := make([]string, 0, len(batch))
 	for _, t := range batch {
 		if isVideo(t) && !slices.Contains(ids, t.ExternalID) {

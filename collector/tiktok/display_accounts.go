@@ -127,7 +127,7 @@ func (d *Display) addVideos(ctx context.Context, budget *source.CallBudget, t qu
 		}
 		page, ok := decodeList(got, *r.Account.Username, d.now())
 		if !ok {
-			return source.Result{Class: source.Temporary, Detail: errFormat.Error()}, nil
+			return source.Result{Class: source.Temporary, Detail: errFormat.Error(), Sandbox: r.Sandbox}, nil
 		}
 		added := 0
 		for _, v := range page.videos {
@@ -148,7 +148,7 @@ func (d *Display) addVideos(ctx context.Context, budget *source.CallBudget, t qu
 		}
 		body.Cursor = page.cursor
 	}
-	return source.Result{Class: source.Temporary, Detail: "TikTok's pages are so short that the list cannot be read to its end"}, nil
+	return source.Result{Class: source.Temporary, Detail: "TikTok's pages are so short that the list cannot be read to its end", Sandbox: r.Sandbox}, nil
 }
 
 // list is one page of an account's videos.

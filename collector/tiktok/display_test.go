@@ -217,7 +217,7 @@ type request struct {
 	auth, contentType, body string
 }
 
-// recordRequests serves requests with a handler and records them.
+// recordRequests serves requests with a handler and records them. The function requests returns the requests since its last call.
 func recordRequests(t *testing.T, h http.HandlerFunc) (base string, requests func() []request) {
 	t.Helper()
 	log := make(chan request, 64)

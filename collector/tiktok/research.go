@@ -83,8 +83,8 @@ func (r *Research) Group(queue.Target) string { return "" }
 // NeedsHandle returns false, because a video is requested by its id and not by the handle of its account.
 func (r *Research) NeedsHandle(queue.Target) bool { return false }
 
-// OwnAccountsOnly returns false, because the API shows the public videos of every account.
-func (r *Research) OwnAccountsOnly() bool { return false }
+// OnlyAccounts returns "", because the API shows the public videos of every account.
+func (r *Research) OnlyAccounts() string { return "" }
 
 // Budgets returns two budgets per UTC day: one of requests, and one of records (rows in the answers).
 func (r *Research) Budgets() []source.Budget { return r.budgets }
@@ -162,6 +162,7 @@ func (r *Research) Plan(batch []queue.Target) [][]source.Call {
 // Fetch requests up to 100 videos, or one profile. If the first query fails, Fetch returns an
 // error. If a later query fails, its videos get source.UnansweredResult.
 func (r *Research) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
+	budget.SpendAll() // TikTok counts records, and not only requests
 	calls := budget.Calls()
 	account := source.AreAccounts(batch)
 	if len(batch) > researchBatch || account && len(batch) > 1 || len(calls) != 2 {

@@ -113,8 +113,10 @@ func TestResearch_splitsQueriesByUploadTime(t *testing.T) {
 	}
 	plan := s.Plan(batch)[0]
 	require.Equal(t, []source.Call{{Budget: tiktok.BudgetRequests, Units: 4}, {Budget: tiktok.BudgetRecords, Units: 6}}, plan)
-	results, err := s.Fetch(t.Context(), batch, source.NewCallBudget(plan))
+	budget := source.NewCallBudget(plan)
+	results, err := s.Fetch(t.Context(), batch, budget)
 	require.NoError(t, err)
+	require.Equal(t, plan, budget.Spent(), "the number of spent records is not known, so no unit must be returned")
 	require.Equal(t, []source.Class{
 		source.Missing, source.Temporary, source.OK, source.Temporary, source.OK, source.Unsupported,
 	}, resultClasses(results), "the class must be Temporary if the answer has only videos that were not requested")

@@ -56,7 +56,7 @@ func (a app) requestTokens(ctx context.Context, parameters url.Values, secrets .
 	parameters.Set("client_key", a.key)
 	parameters.Set("client_secret", a.secret)
 	secrets = append(secrets, a.secret)
-	res, err := a.api.Do(ctx, fetch.Request{
+	res, err := a.Do(ctx, fetch.Request{
 		Method: http.MethodPost, URL: a.Address() + tokenPath, Body: []byte(parameters.Encode()), Timeout: exchangeTimeout,
 		Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, Secrets: secrets,
 	})

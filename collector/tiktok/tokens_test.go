@@ -32,7 +32,7 @@ type issuer struct {
 	refresh   string // the only refresh token that is accepted now
 	made      int
 	exchanges int
-	reply     func(w http.ResponseWriter) bool // function that writes the answer to the next token request; nil for the normal answer
+	reply     func(w http.ResponseWriter) bool // if not nil, called for the next token request; if it returns false, the normal answer is sent
 }
 
 func newIssuer(t *testing.T, first string) *issuer {

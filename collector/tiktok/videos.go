@@ -77,7 +77,7 @@ type video struct {
 	ShareURL      fetch.Optional[string] `json:"share_url"`
 	Username      fetch.Optional[string] `json:"username"`
 	MusicID       fetch.ID               `json:"music_id"`
-	CoverURL      fetch.OptionalLink     `json:"cover_image_url"`
+	CoverURL      fetch.Optional[string] `json:"cover_image_url"`
 }
 
 // decodeVideos decodes a list of videos. A malformed video does not affect the others. A video that
@@ -113,7 +113,7 @@ func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 }
 
 // decodeVideo decodes the JSON of one video as the result for the video with the given id. The result has the class Temporary if the JSON
-// is malformed, has no counts, or is about another video.
+// is malformed, has no counts or an invalid count, or is about another video.
 func decodeVideo(raw []byte, id string, now time.Time) source.Result {
 	var v video
 	if json.Unmarshal(raw, &v) != nil {
@@ -171,7 +171,7 @@ func (v video) setDetails(f *source.Facts, now time.Time) {
 		song := "https://www.tiktok.com/music/x-" + string(v.MusicID)
 		f.SongLink = fetch.ParseLink(&song)
 	}
-	f.ThumbnailURL = v.CoverURL.Value()
+	f.ThumbnailURL = fetch.ParseLink(v.CoverURL.Value())
 }
 
 // shareLink parses the link in share_url. It returns false if share_url is missing or is not a link to a TikTok video.

@@ -1,6 +1,7 @@
 // Package upkeep deletes old data and rolls daily history points up into weekly points. [Jobs] has two jobs. A collector claims a due job
-// in the database and runs it for all collectors. The daily job rolls daily points up into weekly points and deletes old points. The hourly
-// job deletes all other expired records. A process that is only a server runs no jobs. Start reading at Jobs.RunDueJobs.
+// in the database and runs it for all collectors. The daily job rolls daily points up into weekly points. It deletes old points, and targets
+// and subscriptions that are no longer needed. The hourly job deletes other expired records. A process that is only a server runs no jobs.
+// Start reading at Jobs.RunDueJobs.
 package upkeep
 
 import (
@@ -83,7 +84,8 @@ func (j Jobs) runIfDue(ctx context.Context, jobName string, runJob func(ctx cont
 	return errors.Join(err, lease.Finish(context.WithoutCancel(ctx), next))
 }
 
-// applyRetention rolls daily points up into weekly points and deletes old points. It returns the time of the next run.
+// applyRetention rolls daily points up into weekly points and deletes old points. It then deletes the subscriptions of deleted organisations, and old
+// targets without a subscription. It returns the time of the next run.
 func (j Jobs) applyRetention(ctx context.Context, extendLease func() error) (time.Time, error) {
 	next := store.DateOf(j.Now()).Time().Add(24*time.Hour + retentionAt)
 	done, err := j.Writer.ApplyRetention(ctx, extendLease)

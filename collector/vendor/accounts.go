@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -138,7 +137,7 @@ func (c Call) accountResult(items []gjson.Result, t queue.Target, requestedValue
 	switch {
 	case source.IsOtherAccount(t, f):
 		return source.ResultForReusedHandle(t, false) // the caller sets the field Sandbox of the result
-	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.needsHandle():
+	case (t.AccountID != "" || t.SourceID != "") && f.ID == nil && c.uses("{handle}"):
 		return source.Result{Class: source.Temporary, Detail: "the item has no id, so that the account cannot be verified"}
 	// A request without an id identifies the account by its handle, either alone or in a link.
 	case t.AccountID == "" && requestedValues.handle != "" && f.Username != nil && !link.IsSameHandle(c.Platform, *f.Username, requestedValues.handle):
@@ -147,13 +146,8 @@ func (c Call) accountResult(items []gjson.Result, t queue.Target, requestedValue
 	return source.Result{Class: source.OK, Account: f}
 }
 
-// needsHandle returns true if the request for the profile contains {handle}.
-func (c Call) needsHandle() bool {
-	return slices.ContainsFunc(c.templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
-}
-
-// addVideos requests the v.count newest videos of an account and adds them to r. It requests further pages in place of the entries of other
-// authors, within the limit of l.maxCalls. `required` is the number of videos that the collector needs.
+// addVideos requests the v.count newest videos of an account and adds them to r. If the list has entries of other authors, addVideos requests
+// further pages, but makes at most l.maxCalls calls. `required` is the number of videos that the collector needs.
 func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call Call, v values, required int, r source.Result) (source.Result, error) {
 	l := call.List
 	if !v.hasAllValuesFor(l.Request) {
@@ -207,8 +201,9 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 	return r, nil
 }
 
-// completeSince returns the upload time of the last own video on a page that cannot be pinned, or nil. The list has all own videos that are
-// newer. `before` is the number of entries on earlier pages. Reposts do not count, because they can have any upload time.
+// completeSince returns the upload time of the last video on a page that is not by another author and cannot be pinned, or nil if there is none.
+// All newer videos of the account are on this page, or on earlier pages. The first maxPinned entries of the list can be pinned. `before` is the
+// number of entries on earlier pages. Reposts do not count, because they can have any upload time.
 func completeSince(entries []listEntry, before int) *store.Instant {
 	const maxPinned = 3 // an account can pin this many videos, of any age, at the top of its list
 	for i, e := range slices.Backward(entries) {

@@ -123,7 +123,7 @@ func (c Call) requestedID(item gjson.Result, items []gjson.Result, requested []s
 			return text
 		}
 	}
-	if identified { // the item is about another video, even if a link repeats the request
+	if identified { // the item is about another video, even if a link in the item contains a requested id
 		return ""
 	}
 	for _, path := range c.Match.Link {

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/internal/words"
+	"github.com/reeltally/reeltally/outbound"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
@@ -101,11 +101,10 @@ func (c Config) check() error {
 	return errors.Join(p...)
 }
 
-// checkBase adds an error if baseURL is not an http or https URL, or if it has credentials, a query or a fragment.
+// checkBase adds an error if outbound.ParseBaseURL refuses baseURL.
 func checkBase(p *problems, memberPath, baseURL string) {
-	u, err := url.Parse(baseURL)
-	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "https" && u.Scheme != "http") || u.RawQuery != "" || u.Fragment != "" {
-		p.add(memberPath, "must be an http or https address without credentials, query and fragment, not %q", baseURL)
+	if _, err := outbound.ParseBaseURL(baseURL); err != nil {
+		p.add(memberPath, "%v, not %q", err, baseURL)
 	}
 }
 
@@ -274,8 +273,7 @@ func (l List) check(p *problems, memberPath string) {
 	if l.Page < 1 || l.Page > maxEntries {
 		p.add(memberPath+".page", "must be 1 to %d, not %d", maxEntries, l.Page)
 	}
-	units := slices.ContainsFunc(l.templateTexts(), func(template string) bool { return strings.Contains(template, "{units}") })
-	if l.MaxUnits < 0 || units != (l.MaxUnits > 0) {
+	if l.MaxUnits < 0 || l.uses("{units}") != (l.MaxUnits > 0) {
 		p.add(memberPath+".max_units", "must be at least 1 if {units} is used, and 0 otherwise, not %d", l.MaxUnits)
 	}
 	if l.Fresh < 0 || l.Fresh > maxEntries {
@@ -287,13 +285,10 @@ func (l List) check(p *problems, memberPath string) {
 	for i, path := range l.NextPage {
 		checkPath(p, fmt.Sprintf("%s.next_page[%d]", memberPath, i), path)
 	}
-	isUsed := func(name string) bool {
-		return slices.ContainsFunc(l.templateTexts(), func(template string) bool { return strings.Contains(template, name) })
-	}
-	if isUsed("{cursor}") != (len(l.Next) > 0) {
+	if l.uses("{cursor}") != (len(l.Next) > 0) {
 		p.add(memberPath+".next", "must have a path if {cursor} is used, and no path otherwise")
 	}
-	if isUsed("{page}") != (len(l.NextPage) > 0) || len(l.NextPage) > 0 && len(l.Next) == 0 {
+	if l.uses("{page}") != (len(l.NextPage) > 0) || len(l.NextPage) > 0 && len(l.Next) == 0 {
 		p.add(memberPath+".next_page", "must have a path if {page} is used, and no path otherwise; {page} also needs {cursor}")
 	}
 	if l.More != nil {

@@ -95,13 +95,13 @@ func (p *Paths) UnmarshalJSON(raw []byte) error {
 }
 
 // Request is a template of an HTTP request. Path, Query and Body can contain placeholders: {id}, {link} or
-// {handle} of the requested video or account.
+// {handle} of the requested video or account. The requests of a List or a Run have other placeholders too.
 type Request struct {
 	Method string  `json:"method,omitempty"` // HTTP method: GET or POST; "" means GET
 	Path   string  `json:"path"`
 	Query  []Param `json:"query,omitempty"` // query parameters, sent in this order
-	// Body is a JSON template. A string with a placeholder that is an element of a list becomes one element for
-	// each target. Any other string gets the values of all targets, joined with Batch.Join.
+	// Body is a JSON template. If an element of a list is a string with a placeholder, it becomes one element for
+	// each target. Any other string with a placeholder gets the values of all targets, joined with Batch.Join.
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
@@ -110,8 +110,8 @@ type Request struct {
 type Call struct {
 	Platform link.Platform `json:"platform"`
 	Kind     queue.Kind    `json:"kind"`
-	// If Details is true, only targets with Target.NeedDetails use this call, and targets with failed attempts: see failuresUntilDetails. Other targets
-	// use a later call with larger batches and less data.
+	// If Details is true, only two kinds of targets use this call: targets with Target.NeedDetails, and targets with at least failuresUntilDetails
+	// failed attempts. Other targets use a later call with larger batches and less data.
 	Details bool `json:"details,omitempty"`
 	Request
 	Batch Batch `json:"batch,omitzero"`
@@ -138,8 +138,8 @@ type Call struct {
 	List *List `json:"list,omitempty"`
 }
 
-// List describes how to request an account's newest videos. In the request, {cursor} and {page} are the
-// page's position, {units} the page's length, and {count} the number of wanted entries.
+// List describes how to request an account's newest videos. In the request, {cursor} and {page} select the
+// page, {units} is the number of units that the page must have, and {count} is the number of wanted entries.
 type List struct {
 	// Request is the request for a page, with {id} and {handle} from the profile. If Path is empty, the
 	// list is in the answer with the profile.

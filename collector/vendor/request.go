@@ -97,6 +97,11 @@ func (r Request) templateTexts() []string {
 	return out
 }
 
+// uses returns true if the request contains a placeholder, such as {id}.
+func (r Request) uses(name string) bool {
+	return slices.ContainsFunc(r.templateTexts(), func(template string) bool { return strings.Contains(template, name) })
+}
+
 // batchValues has the values that replace placeholders, such as {id}, in one request, for all of its targets.
 type batchValues struct {
 	targets []values

@@ -41,7 +41,8 @@ const (
 	runPause = 5 * time.Second
 	// maxRunPause is the longest pause before a request about a run is repeated, unless the vendor asks for a longer one.
 	maxRunPause = time.Minute
-	// stopTime is how long a stopping collector waits for the start of a run, to abort a run, and for its items.
+	// stopTime is how long a collector that is stopping may still work on a run. In this time, it waits until the run has started, aborts the run, and
+	// requests the items that the run has found.
 	stopTime = 10 * time.Second
 )
 
@@ -52,8 +53,8 @@ var errRun = fmt.Errorf("%w from the run of a vendor", source.ErrNoAnswer)
 // finishRun waits until the run that a call has started has ended. It returns the answer with the items of the run. If the call has started no
 // run, finishRun returns its answer unchanged.
 //
-// A run that has not succeeded can have a part of its items. videoCall is the call for videos whose items can be used in part. If videoCall is
-// nil, a part is a failure.
+// A run that has not succeeded can have a part of its items. finishRun returns this part only if the call requests videos. videoCall is then this
+// call. If videoCall is nil, finishRun returns a failure for a run that has not succeeded.
 //
 // If ctx is cancelled, finishRun aborts the run and uses the items that the run has found. It sends these requests with stopping, the context that
 // cancelLate has made of ctx.
@@ -118,7 +119,7 @@ func (s *Source) stateOfRun(ctx context.Context, r Request, id string) (gjson.Re
 func (s *Source) askAboutRun(ctx context.Context, r Request, id string) (*fetch.Response, error) {
 	req := s.buildRequest(r, batchValues{targets: []values{{run: id}}})
 	for wait := runPause; ; wait = min(2*wait, maxRunPause) {
-		res, err := s.api.Do(ctx, req)
+		res, err := s.Do(ctx, req)
 		mayRepeat, untilRetry := errors.Is(err, source.ErrNoAnswer), time.Duration(0)
 		if err == nil {
 			body, class, detail := s.classifyAnswer(res)
@@ -141,8 +142,8 @@ func (s *Source) askAboutRun(ctx context.Context, r Request, id string) (*fetch.
 	}
 }
 
-// runFailure returns the failure for an answer that refuses a request about a run. The request names no target, so its class is never one that
-// a target can cause: all classes other than those of a rate limit, a spent quota and a refused credential become Temporary.
+// runFailure returns the failure for an answer that refuses a request about a run. The request names no target, so no target can be the cause.
+// Therefore all classes other than those of a rate limit, a spent quota and a refused credential become Temporary.
 func (s *Source) runFailure(res *fetch.Response, body gjson.Result, class source.Class, detail string) *source.Failure {
 	switch class {
 	case source.RateLimited, source.QuotaSpent, source.AuthFailed:

@@ -36,7 +36,7 @@ type apifyRunTest struct {
 	requests []string      // the paths of the received requests
 }
 
-// newApifyRunTest returns an apifyRunTest. It does not read answers of more than 1,000 bytes. If itemPath is not "", the items of a video are at
+// newApifyRunTest returns an apifyRunTest. Its source refuses answers of more than 1,000 bytes. If itemPath is not "", the items of a video are at
 // this path of an answer.
 func newApifyRunTest(t *testing.T, states, items []string, itemPath string) *apifyRunTest {
 	t.Helper()
@@ -121,7 +121,7 @@ func TestSource_waitsForRunAndRepeatsRequestsAboutIt(t *testing.T) {
 		itemPath      string
 		classes       []source.Class // one for each target of the batch, or the class of the failure
 		failed        string         // a part of the failure's text; "" if Fetch returns results
-		requests      []string       // after the start
+		requests      []string       // the expected requests after the start of the run
 	}{
 		"a run that takes several minutes":        {[]string{"RUNNING", "RUNNING", "SUCCEEDED"}, []string{both}, "", []source.Class{source.OK, source.OK}, "", []string{runStatus, runStatus, runStatus, runItems}},
 		"a failed request for the state":          {[]string{"502", "429", "408", "SUCCEEDED"}, []string{both}, "", []source.Class{source.OK, source.OK}, "", []string{runStatus, runStatus, runStatus, runStatus, runItems}},
@@ -142,7 +142,6 @@ func TestSource_waitsForRunAndRepeatsRequestsAboutIt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newApifyRunTest(t, tt.states, tt.items, tt.itemPath)
 				budget := source.NewCallBudget(w.Plan(batch)[0])
-				budget.Meter()
 				results, err := w.Fetch(fetchContext(t), batch, budget)
 				require.Equal(t, append([]string{runStart}, tt.requests...), w.requests)
 				require.Equal(t, int64(1), budget.Spent()[0].Units, "only the start of a run may take a unit")
@@ -171,8 +170,8 @@ func TestSource_repeatsRequestsAboutARunUntilTheTimeOfTheFetchEnds(t *testing.T)
 	for name, tt := range map[string]struct {
 		states   []string
 		took     time.Duration
-		requests int          // for the state
-		class    source.Class // of the failure; "" if Fetch returns results
+		requests int          // expected number of requests for the state
+		class    source.Class // class of the failure; "" if Fetch returns results
 	}{
 		"an outage of five minutes":          {[]string{"502", "502", "broken", "502", "502", "502", "502", "502", "SUCCEEDED"}, 315 * time.Second, 9, ""},
 		"an outage that is too long":         {[]string{"502"}, 10 * time.Minute, 13, source.Temporary},
@@ -242,7 +241,7 @@ func TestSource_abortsRunAndUsesItsItemsIfCancelled(t *testing.T) {
 		state, abort string
 		items        []string
 		start        time.Duration
-		cancelled    time.Duration // from the beginning of the fetch
+		cancelled    time.Duration // time from the beginning of the fetch until it is cancelled; 0 if it is cancelled before
 		took         time.Duration
 		answered     bool
 		last         []string // the last requests

@@ -299,7 +299,7 @@ func TestNew_refusesInvalidOptions(t *testing.T) {
 	_, err = vendor.New(config, vendor.Options{Key: "k3y"})
 	require.EqualError(t, err, "vendor: the options \"Client\" and \"Now\" are required")
 	_, err = vendor.New(config, vendor.Options{Key: "k3y", BaseURL: "vendor.example/?x=k3y", Client: fetch.New(fetch.Options{}), Now: time.Now})
-	require.EqualError(t, err, `vendor: apify: base_url must be an http or https address without credentials, query and fragment, not "vendor.example/?x=REDACTED"`)
+	require.EqualError(t, err, `vendor: apify: the base address must be an http or https address without credentials, query and fragment, not "vendor.example/?x=REDACTED"`)
 }
 
 func TestFormsOfFetchableTargets_includesTargetsOfAllVendorCalls(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -35,9 +34,8 @@ type Options struct {
 
 // Source fetches videos and accounts from one vendor.
 type Source struct {
-	source.Server
+	*fetch.Endpoint
 	config  Config
-	api     *fetch.Endpoint
 	key     string
 	now     func() time.Time
 	budgets []source.Budget
@@ -54,8 +52,8 @@ type batchSize struct {
 
 var _ source.Source = (*Source)(nil)
 
-// New returns a source for a vendor. It returns an error if Key, Client or Now is missing, or if config or
-// the base URL is invalid.
+// New returns a source for a vendor. The config must be a result of Load or Decode, which have checked it. New returns an error if Key, Client or Now is
+// missing, or if the base URL is invalid.
 func New(config Config, o Options) (*Source, error) {
 	if o.Key == "" {
 		return nil, fmt.Errorf("vendor: the key of %s is missing", config.Name)
@@ -66,15 +64,12 @@ func New(config Config, o Options) (*Source, error) {
 	if o.BaseURL != "" {
 		config.BaseURL = o.BaseURL
 	}
-	if err := config.check(); err != nil {
-		return nil, fmt.Errorf("vendor: %s: %w", config.Name, errors.New(fetch.Redact(err.Error(), o.Key)))
-	}
 	api, err := o.Client.Endpoint(config.BaseURL, config.standard)
 	if err != nil {
 		return nil, fmt.Errorf("vendor: %s: %w", config.Name, errors.New(fetch.Redact(err.Error(), o.Key)))
 	}
 	s := &Source{
-		Server: api, config: config, api: api, key: o.Key, now: o.Now,
+		Endpoint: api, config: config, key: o.Key, now: o.Now,
 		sizes: make([]batchSize, len(config.Calls)),
 	}
 	for _, l := range config.Limits {
@@ -131,11 +126,11 @@ func (s *Source) Serves(t queue.Target) (batch int, ok bool) {
 // handle may now belong to another account.
 func (s *Source) NeedsHandle(t queue.Target) bool {
 	call := s.callIndexFor(t)
-	return call >= 0 && slices.ContainsFunc(s.config.Calls[call].templateTexts(), func(template string) bool { return strings.Contains(template, "{handle}") })
+	return call >= 0 && s.config.Calls[call].uses("{handle}")
 }
 
-// OwnAccountsOnly returns false, because vendors sell the numbers of every public account.
-func (s *Source) OwnAccountsOnly() bool { return false }
+// OnlyAccounts returns "", because vendors sell the numbers of every public account.
+func (s *Source) OnlyAccounts() string { return "" }
 
 // currentBatchSize returns how many targets a call can request at present. callIndex is the index of the call in the vendor description.
 func (s *Source) currentBatchSize(callIndex int) int {
@@ -207,7 +202,6 @@ func (s *Source) splitBatch(batch []queue.Target) []chunk {
 // After a later failure, the targets without an answer get source.UnansweredResult.
 func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	if source.AreAccounts(batch) {
-		budget.Meter()
 		return source.FetchEach(ctx, batch, func(ctx context.Context, t queue.Target) (source.Result, error) {
 			return s.fetchAccount(ctx, budget, t)
 		})
@@ -265,7 +259,7 @@ func (s *Source) fetchChunk(ctx context.Context, budget *source.CallBudget, c ch
 // Timeout returns the timeout of one call. It is the timeout in the vendor description or, if the description has none, the timeout of the
 // HTTP client.
 func (s *Source) Timeout() time.Duration {
-	return cmp.Or(time.Duration(s.config.Timeout), s.api.Timeout())
+	return cmp.Or(time.Duration(s.config.Timeout), s.Endpoint.Timeout())
 }
 
 // Concurrency returns the maximum number of concurrent Fetch calls: the number in the vendor description, or 4 if it has none.
@@ -282,14 +276,14 @@ func (s *Source) sendRequest(ctx context.Context, budget *source.CallBudget, r R
 	req := s.buildRequest(r, b)
 	req.Budget = budget
 	if s.config.Run == nil {
-		return s.api.Do(ctx, req)
+		return s.Do(ctx, req)
 	}
 	if err := ctx.Err(); errors.Is(err, context.Canceled) { // the collector is stopping, so it starts no run
 		return nil, err
 	}
 	stopping, cancel := cancelLate(ctx)
 	defer cancel()
-	res, err := s.api.Do(stopping, req)
+	res, err := s.Do(stopping, req)
 	if err != nil {
 		return nil, err
 	}

@@ -15,10 +15,10 @@ const (
 	comparedAnswers = 50
 	// comparedTime is the maximum age of these answers.
 	comparedTime = 12 * time.Hour
-	// manyDisappeared is the minimum number of disappeared targets from which the source can be the cause.
+	// manyDisappeared is the minimum number of disappeared targets before the source is suspected.
 	manyDisappeared = 5
-	// manyAccounts is the minimum number of accounts to which these targets belong: if the videos of one account disappear, the platform has probably
-	// closed the account.
+	// manyAccounts is the minimum number of accounts to which the disappeared targets must belong before the source is suspected. If the videos of fewer
+	// accounts disappear, the platform has probably closed the accounts.
 	manyAccounts = 3
 )
 
@@ -43,7 +43,8 @@ type lastAnswer struct {
 	disappeared bool
 }
 
-// IsDisappearance returns true if the result says that a target does not exist that had numbers less than recent ago.
+// IsDisappearance returns true if the result says that a target does not exist, although the target had numbers less than the duration recent ago
+// and is not gone yet.
 func IsDisappearance(t queue.Target, r source.Result, recent time.Duration, now time.Time) bool {
 	return (r.Class == source.Gone || r.Class == source.Missing) && t.State != queue.StateGone && t.FetchedAt != nil && now.Sub(t.FetchedAt.Time()) < recent
 }

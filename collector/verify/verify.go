@@ -1,4 +1,5 @@
-// Package verify decides whether a source's answer is plausible enough to be stored. Its functions depend only on their parameters.
+// Package verify decides whether a source's answer is plausible enough to be stored. Its functions depend only on their
+// parameters, except for the methods of [Disappearances].
 //
 // Sources sometimes answer with zeros, with the numbers of another video, with old numbers, or with another account that has taken over a
 // handle. A suspicious number is stored only after later answers have confirmed it ([Check]). Zeros of a video
@@ -71,7 +72,7 @@ const (
 )
 
 // Check returns nil if the facts in a result may be stored. Otherwise it returns a Suspicion, which must be
-// stored with the target. FindMixedUpResults returns the value of mixedUp.
+// stored with the target. mixedUp is true if FindMixedUpResults has returned the index of this result.
 func Check(t queue.Target, r source.Result, mixedUp bool, now time.Time) *Suspicion {
 	var before Suspicion
 	if t.Suspect == nil || json.Unmarshal([]byte(*t.Suspect), &before) != nil {
@@ -134,8 +135,8 @@ func checkRise(before Suspicion, views int64, now time.Time) *Suspicion {
 	return &before
 }
 
-// IsWiped returns true if the source reports zero views, although the stored number of views is not zero. If it is less than manyViews, the
-// source must also report other counts, and all of them must be zero. Some sources report zeros for removed videos.
+// IsWiped returns true if the source reports zero views, although the stored number of views is not zero. If the stored number is less than
+// manyViews, the source must also report other counts, and all of them must be zero. Some sources report zeros for removed videos.
 func IsWiped(t queue.Target, r source.Result) bool {
 	f := r.Facts
 	if f == nil || f.Views == nil || *f.Views != 0 || t.Views == nil || *t.Views == 0 {
@@ -158,7 +159,7 @@ func IsWiped(t queue.Target, r source.Result) bool {
 func (s *Suspicion) Text() *string {
 	b, err := json.Marshal(s)
 	if err != nil {
-		return nil // json.Marshal cannot fail here, because a Suspicion has only a text, a time and a number
+		return nil // json.Marshal cannot fail here, because a Suspicion has only a text, a time and two numbers
 	}
 	text := string(b)
 	return &text

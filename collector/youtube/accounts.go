@@ -128,7 +128,7 @@ func (s *Source) fetchAccount(ctx context.Context, budget *source.CallBudget, t 
 	if r.Class != source.OK {
 		return r, nil
 	}
-	s.handles.put(id, *r.Account.Username) // the handle is cached, so that later results for videos have the newest handle
+	s.handles.Put(id, *r.Account.Username) // the handle is cached, so that later results for videos have the newest handle
 	return s.addUploads(ctx, budget, t, r)
 }
 
@@ -236,7 +236,7 @@ func decodeChannels(body []byte, requestedIDs []string) (channels, error) {
 }
 
 // decodeChannel decodes the JSON of one channel as the result for the channel with the given id. The result has the class Temporary if the
-// JSON is malformed.
+// JSON is malformed, lacks the snippet or the statistics, or has an invalid number of subscribers.
 func decodeChannel(raw []byte, id string) source.Result {
 	var c channel
 	if json.Unmarshal(raw, &c) != nil {

@@ -1,13 +1,10 @@
 package youtube
 
 import (
-	"container/list"
 	"context"
 	"encoding/json"
 	"regexp"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
@@ -30,7 +27,7 @@ func (s *Source) addHandles(ctx context.Context, budget *source.CallBudget, resu
 		if _, seen := handles[id]; seen {
 			continue
 		}
-		handle, ok := s.handles.get(id)
+		handle, ok := s.handles.Get(id)
 		handles[id] = handle
 		if !ok {
 			unknown = append(unknown, id)
@@ -46,7 +43,7 @@ func (s *Source) addHandles(ctx context.Context, budget *source.CallBudget, resu
 		for id, handle := range found {
 			if _, requested := handles[id]; requested {
 				handles[id] = handle
-				s.handles.put(id, handle)
+				s.handles.Put(id, handle)
 			}
 		}
 	}
@@ -94,62 +91,4 @@ func (s *Source) fetchHandles(ctx context.Context, budget *source.CallBudget, id
 		}
 	}
 	return handles, nil
-}
-
-// handleCache is an LRU cache that maps channel ids to handles. Its entries expire after a fixed time. All methods may be called
-// concurrently.
-type handleCache struct {
-	size int
-	ttl  time.Duration
-	now  func() time.Time
-
-	mu    sync.Mutex
-	order *list.List // elements of type *cachedHandle, most recently used first
-	byID  map[string]*list.Element
-}
-
-type cachedHandle struct {
-	id, handle string
-	expires    time.Time
-}
-
-// newHandleCache returns a cache for up to the given number of handles. A handle expires after the given time.
-func newHandleCache(size int, ttl time.Duration, now func() time.Time) *handleCache {
-	return &handleCache{size: size, ttl: ttl, now: now, order: list.New(), byID: make(map[string]*list.Element)}
-}
-
-// get returns the cached handle of the channel with the given id, and false if the handle is not cached or has expired.
-func (c *handleCache) get(id string) (handle string, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	element, ok := c.byID[id]
-	if !ok {
-		return "", false
-	}
-	cached := element.Value.(*cachedHandle)
-	if !c.now().Before(cached.expires) {
-		c.remove(element)
-		return "", false
-	}
-	c.order.MoveToFront(element)
-	return cached.handle, true
-}
-
-// put stores a handle. If the cache is full, put removes the least recently used handle.
-func (c *handleCache) put(id, handle string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if element, ok := c.byID[id]; ok {
-		c.remove(element)
-	}
-	c.byID[id] = c.order.PushFront(&cachedHandle{id: id, handle: handle, expires: c.now().Add(c.ttl)})
-	if c.order.Len() > c.size {
-		c.remove(c.order.Back())
-	}
-}
-
-// remove removes an element and its handle from the cache. The caller must have locked c.mu.
-func (c *handleCache) remove(element *list.Element) {
-	c.order.Remove(element)
-	delete(c.byID, element.Value.(*cachedHandle).id)
 }

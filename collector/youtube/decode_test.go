@@ -101,30 +101,3 @@ func checkFacts(t *testing.T, f source.Facts, now time.Time) {
 		require.GreaterOrEqual(t, *f.LengthSeconds, 0.0)
 	}
 }
-
-func TestHandleCache_removesExpiredAndLeastRecentlyUsedEntries(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-	c := newHandleCache(2, time.Hour, func() time.Time { return now })
-	get := func(id string) string {
-		handle, ok := c.get(id)
-		require.Equal(t, ok, handle != "")
-		return handle
-	}
-	c.put("a", "A")
-	c.put("b", "B")
-	require.Equal(t, "A", get("a"))
-	c.put("c", "C")
-	require.Empty(t, get("b"), "the least recently used entry must be removed")
-	require.Equal(t, "A", get("a"))
-	require.Equal(t, "C", get("c"))
-	c.put("c", "C2")
-	require.Equal(t, "C2", get("c"))
-	require.Equal(t, "A", get("a"), "putting the same id again must not remove another entry")
-
-	now = now.Add(time.Hour)
-	require.Empty(t, get("a"))
-	require.Empty(t, get("c"))
-	require.Zero(t, c.order.Len())
-	require.Empty(t, c.byID)
-}

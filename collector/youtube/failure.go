@@ -67,16 +67,9 @@ func classOf(reason string) (class source.Class, ok bool) {
 // fetch.CheckJSON, or nil. budgetName names the budget of the call.
 func (s *Source) parseFailure(res *fetch.Response, jsonErr error, budgetName string) *source.Failure {
 	now := s.now()
-	f := &source.Failure{
-		Class:   fetch.ClassOf(res.Status, jsonErr == nil),
-		RetryAt: fetch.RetryAfter(res.Header, now),
-		Detail:  fmt.Sprintf("HTTP %d", res.Status),
-	}
-	f.OfSource = fetch.IsCredentialRefusal(res.Status)
+	f := fetch.NewFailure(res, jsonErr, now)
 	reason, known := "", false
-	if jsonErr != nil {
-		f.Detail += ": " + jsonErr.Error()
-	} else {
+	if jsonErr == nil {
 		var body apiError
 		_ = json.Unmarshal(res.Body, &body) // if the answer has an unknown format, the decoded error stays empty, and the HTTP status gives the class
 		for _, r := range body.reasons() {
@@ -89,9 +82,6 @@ func (s *Source) parseFailure(res *fetch.Response, jsonErr error, budgetName str
 			}
 		}
 		f.Detail = fetch.Redact(strings.TrimRight(fmt.Sprintf("%s %s: %s", f.Detail, reason, body.Error.Message), ": "), s.key)
-	}
-	if res.Status >= 300 && res.Status < 400 {
-		f.Detail += " (redirects are not followed)"
 	}
 	switch {
 	case budgetName == BudgetStats && !known && isStatsDisabled(res.Status, jsonErr == nil):

@@ -126,7 +126,8 @@ func decodeVideos(body []byte, wantedKind string, requested []string, now time.T
 	return out, nil
 }
 
-// decodeVideo decodes the JSON of one video. The result has the class Temporary if the JSON is malformed.
+// decodeVideo decodes the JSON of one video. The result has the class Temporary if the JSON is malformed, has no counts or an invalid count.
+// It has the class Private if the JSON says that the video is private.
 func decodeVideo(raw []byte, now time.Time) source.Result {
 	var v video
 	if json.Unmarshal(raw, &v) != nil {
@@ -202,7 +203,7 @@ func (v video) setDetails(f *source.Facts, now time.Time) {
 // thumbnails are missing or malformed, thumbnailURL returns nil.
 func thumbnailURL(raw json.RawMessage) *string {
 	type picture struct {
-		URL fetch.OptionalLink `json:"url"`
+		URL fetch.Optional[string] `json:"url"`
 	}
 	var sizes struct {
 		Medium  picture `json:"medium"`
@@ -211,5 +212,5 @@ func thumbnailURL(raw json.RawMessage) *string {
 	if json.Unmarshal(raw, &sizes) != nil {
 		return nil
 	}
-	return cmp.Or(sizes.Medium.URL.Value(), sizes.Default.URL.Value())
+	return cmp.Or(fetch.ParseLink(sizes.Medium.URL.Value()), fetch.ParseLink(sizes.Default.URL.Value()))
 }

@@ -62,13 +62,12 @@ type Options struct {
 
 // Source fetches videos and channels from the YouTube Data API.
 type Source struct {
-	source.Server
-	api     *fetch.Endpoint
+	*fetch.Endpoint
 	key     string
 	now     func() time.Time
 	pacific *time.Location
 	budgets []source.Budget
-	handles *handleCache
+	handles *fetch.Cache[string] // handles by channel id
 	// statsRefusedUntil is the Unix time in seconds from which batchGetStats may be called again. It is 0 if batchGetStats was never
 	// refused.
 	statsRefusedUntil atomic.Int64
@@ -93,13 +92,12 @@ func New(o Options) (*Source, error) {
 		return nil, fmt.Errorf("youtube: the time zone America/Los_Angeles cannot be loaded: %w", err)
 	}
 	s := &Source{
-		Server:  api,
-		api:     api,
-		key:     o.APIKey,
-		now:     o.Now,
-		pacific: pacific,
+		Endpoint: api,
+		key:      o.APIKey,
+		now:      o.Now,
+		pacific:  pacific,
 	}
-	s.handles = newHandleCache(handlesCached, handleTTL, s.now)
+	s.handles = fetch.NewCache[string](handlesCached, handleTTL, s.now)
 	s.budgets = []source.Budget{
 		{Name: BudgetCommon, Limit: source.LimitOf(o.CommonLimit, defaultLimit), Window: s.pacificDay},
 		{Name: BudgetStats, Limit: source.LimitOf(o.StatsLimit, defaultLimit), Window: s.pacificDay},
@@ -119,7 +117,7 @@ func (s *Source) pacificDay(now time.Time) (string, time.Time) {
 func (s *Source) Name() string { return Name }
 
 // Address returns the base URL of the API, including the version.
-func (s *Source) Address() string { return s.api.Address() + "youtube/v3/" }
+func (s *Source) Address() string { return s.Endpoint.Address() + "youtube/v3/" }
 
 // Concurrency returns the maximum number of concurrent Fetch calls. More calls would only spend the
 // daily quota sooner.
@@ -132,8 +130,8 @@ func (s *Source) Group(queue.Target) string { return "" }
 // NeedsHandle returns false, because a video is requested by its id and not by the handle of its account.
 func (s *Source) NeedsHandle(queue.Target) bool { return false }
 
-// OwnAccountsOnly returns false, because the API shows the public videos of every channel.
-func (s *Source) OwnAccountsOnly() bool { return false }
+// OnlyAccounts returns "", because the API shows the public videos of every channel.
+func (s *Source) OnlyAccounts() string { return "" }
 
 // Budgets returns the common budget and the budget of batchGetStats. Both are counted per day in Pacific time.
 func (s *Source) Budgets() []source.Budget { return s.budgets }
@@ -196,7 +194,6 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 		}
 	}
 	if source.AreAccounts(batch) {
-		budget.Meter()
 		return s.fetchAccounts(ctx, batch, budget)
 	}
 	ids := make([]string, 0, len(batch))
@@ -229,7 +226,7 @@ func (s *Source) Fetch(ctx context.Context, batch []queue.Target, budget *source
 // callMethod calls a method of the API. If YouTube's error concerns only the requested channel or
 // its uploads, the returned error is a *targetError.
 func (s *Source) callMethod(ctx context.Context, budget *source.CallBudget, budgetName, method, query string) (*fetch.Response, error) {
-	res, err := s.api.Do(ctx, fetch.Request{
+	res, err := s.Do(ctx, fetch.Request{
 		URL:     s.Address() + method + "?" + query + "&key=" + url.QueryEscape(s.key),
 		Secrets: []string{s.key},
 		Budget:  budget,

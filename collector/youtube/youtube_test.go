@@ -230,6 +230,20 @@ func TestSource_sendsRequestsAsDocumented(t *testing.T) {
 	}
 }
 
+func TestSource_spendsNoUnitForHandlesThatAreCached(t *testing.T) {
+	t.Parallel()
+	web := startServer(t, map[string]http.Handler{"videos": fileHandler(t, http.StatusOK, "list/ok"), "channels": fileHandler(t, http.StatusOK, "channels")})
+	batch := []queue.Target{videoTarget(pancakes, true), videoTarget(train, true)}
+	s := newSource(t, web.base, nil)
+	for _, units := range []int64{2, 1} {
+		budget := source.NewCallBudget(s.Plan(batch)[0])
+		_, err := s.Fetch(t.Context(), batch, budget)
+		require.NoError(t, err)
+		require.Len(t, web.calls(), int(units))
+		require.Equal(t, []source.Call{{Budget: youtube.BudgetCommon, Units: units}}, budget.Spent())
+	}
+}
+
 func TestSource_prefersVideosListIfDetailsAreNeeded(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, "https://youtube.example", nil)

@@ -395,7 +395,8 @@ type Account struct {
 	// Example: northwind.studio
 	Username string `json:"username"`
 
-	// ViewsGained7D The views that the account's videos gained since the end of the newest point of its history that is at least 7 days older than the newest point.
+	// ViewsGained7D The views that the account's videos gained up to the newest point of its history. The gain begins with the newest point that is at least 7 days
+	// older than that point.
 	// The views that a video had when it was first fetched are no gain. A video that is stopped, or gets another account, gains nothing more for
 	// this account, but its earlier gains stay. Negative if the views fell. Null if no views of the account's videos were known 7 days before the newest point.
 	//
@@ -736,7 +737,7 @@ type CollectionList struct {
 	Pagination *Pagination `json:"pagination,omitempty"`
 }
 
-// CollectionOrder What a list of collections can be sorted by. Lists do not show `updated_at`, the time of the last change of the collection, and the counts, which are those of `GET /collections/{collection_id}?include_counts=true`.
+// CollectionOrder What a list of collections can be sorted by. Collections in a list do not have `updated_at`, `video_count` or `account_count`, but can be sorted by them. `updated_at` is the time of the last PATCH, or of a move because the parent was deleted. The counts are those of `GET /collections/{collection_id}?include_counts=true`.
 //
 // Example: name
 type CollectionOrder string
@@ -985,7 +986,7 @@ type CreatedWebhook struct {
 	// EventTypes The types of events that are sent. An empty list means all types, also types that later versions add.
 	EventTypes EventTypes `json:"event_types"`
 
-	// FailingSince When the first of the failed attempts since the last success was made; null if the last attempt was successful.
+	// FailingSince When the first of the failed attempts since the last success was made; null if the last attempt was successful, and before the first attempt. Enabling the webhook, or another `url`, sets it to null.
 	FailingSince *time.Time `json:"failing_since"`
 
 	// ID Its id.
@@ -1053,7 +1054,7 @@ type Event struct {
 	// Position The place of the event in the event feed. Of two events of the organisation, the later one has the higher position. Positions can have gaps. All attempts and replays have the same position.
 	Position int64 `json:"position"`
 
-	// Type What has happened. docs/webhooks.md says when each event is recorded. Later versions can add types.
+	// Type What has happened. The guide `/docs/guides/webhooks` says when each event is recorded. `video.removed` means that its tracking was stopped; a video that is gone from its platform causes `video.status.changed`. An import causes no events. Later versions can add types.
 	Type EventType `json:"type"`
 }
 
@@ -1160,7 +1161,7 @@ type EventThreshold struct {
 // EventThresholdMember The name of the member of the video that has reached the threshold.
 type EventThresholdMember string
 
-// EventType What has happened. docs/webhooks.md says when each event is recorded. Later versions can add types.
+// EventType What has happened. The guide `/docs/guides/webhooks` says when each event is recorded. `video.removed` means that its tracking was stopped; a video that is gone from its platform causes `video.status.changed`. An import causes no events. Later versions can add types.
 type EventType string
 
 // EventTypes The types of events that are sent. An empty list means all types, also types that later versions add.
@@ -2213,10 +2214,11 @@ type TrackAccountsEntry struct {
 	// AccountID The id of the account; absent when the status is `failed`.
 	AccountID *openapi_types.UUID `json:"accountId,omitempty"`
 
-	// Code Why a link failed; only on failed entries. The codes do not change. Three codes concern short links. `link_unresolved` means that the link
-	// could not be resolved now. `platform_unavailable` means that the platform failed or did not respond. `rate_limited` means that the rate limit
-	// of the platform was reached. `internal` means that the server failed. A retry can succeed for these four codes. `private` and `quota_exceeded`
-	// are reserved and not used yet.
+	// Code Why a link failed; only on failed entries. The codes do not change. `invalid_url`: not a web address. `unsupported_platform`: another site.
+	// `unsupported_link`: a page that is neither a video nor an account. `wrong_kind`: an account instead of a video, or the reverse. `not_found`: a
+	// short link that leads nowhere. The next four mean that a short link could not be resolved now, and a retry can succeed:
+	// `platform_unavailable`, `rate_limited` (by the platform), `internal` (the server failed) and `link_unresolved` (for any other reason).
+	// `private` and `quota_exceeded` are reserved and not used yet.
 	//
 	//
 	// Example: unsupported_platform
@@ -2262,7 +2264,7 @@ type TrackAccountsRequest struct {
 	// LabelIds The ids of the collections to put each account into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
 
-	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 bytes fails as `invalid_url`.
+	// Links The links. Each link is checked on its own, so an entry can be any string without NUL characters. A link over 2048 bytes fails as `invalid_url`.
 	Links []string `json:"links"`
 
 	// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000. All later uploads are tracked with
@@ -2288,17 +2290,18 @@ type TrackAccountsResult struct {
 	// Summary How many entries of a bulk request succeeded and failed.
 	Summary TrackSummary `json:"summary"`
 
-	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 distinct links, if an organisation without a subscription sent more links than its allowance, if no configured source can fetch one of the items, or if an item was stopped and its counts are less than 4 hours old: such an item waits for its next scheduled fetch, unless `tracking_type` includes more older videos than all earlier fetches of the account listed. Items that are tracked already keep their schedule and count as being fetched.
+	// TrackingEnqueued True if every saved item is being fetched. It is false in each of these cases: no item was saved; the request had more than 50 distinct links; `pendingTmvQueue` has an item; an organisation without a subscription sent more links than its allowance; no configured source can fetch one of the items; an item had been stopped, and its counts are less than 4 hours old. Such an item waits for its next scheduled fetch, unless `tracking_type` includes more older videos than all earlier fetches of the account listed. Items that are tracked already and are not in `pendingTmvQueue` keep their schedule and count as being fetched.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
 	// Warnings Messages about problems that did not make the request fail.
 	Warnings []string `json:"warnings"`
 }
 
-// TrackFailure Why a link failed; only on failed entries. The codes do not change. Three codes concern short links. `link_unresolved` means that the link
-// could not be resolved now. `platform_unavailable` means that the platform failed or did not respond. `rate_limited` means that the rate limit
-// of the platform was reached. `internal` means that the server failed. A retry can succeed for these four codes. `private` and `quota_exceeded`
-// are reserved and not used yet.
+// TrackFailure Why a link failed; only on failed entries. The codes do not change. `invalid_url`: not a web address. `unsupported_platform`: another site.
+// `unsupported_link`: a page that is neither a video nor an account. `wrong_kind`: an account instead of a video, or the reverse. `not_found`: a
+// short link that leads nowhere. The next four mean that a short link could not be resolved now, and a retry can succeed:
+// `platform_unavailable`, `rate_limited` (by the platform), `internal` (the server failed) and `link_unresolved` (for any other reason).
+// `private` and `quota_exceeded` are reserved and not used yet.
 //
 // Example: unsupported_platform
 type TrackFailure string
@@ -2361,10 +2364,11 @@ type TrackVideoResult struct {
 
 // TrackVideosEntry The result for one link.
 type TrackVideosEntry struct {
-	// Code Why a link failed; only on failed entries. The codes do not change. Three codes concern short links. `link_unresolved` means that the link
-	// could not be resolved now. `platform_unavailable` means that the platform failed or did not respond. `rate_limited` means that the rate limit
-	// of the platform was reached. `internal` means that the server failed. A retry can succeed for these four codes. `private` and `quota_exceeded`
-	// are reserved and not used yet.
+	// Code Why a link failed; only on failed entries. The codes do not change. `invalid_url`: not a web address. `unsupported_platform`: another site.
+	// `unsupported_link`: a page that is neither a video nor an account. `wrong_kind`: an account instead of a video, or the reverse. `not_found`: a
+	// short link that leads nowhere. The next four mean that a short link could not be resolved now, and a retry can succeed:
+	// `platform_unavailable`, `rate_limited` (by the platform), `internal` (the server failed) and `link_unresolved` (for any other reason).
+	// `private` and `quota_exceeded` are reserved and not used yet.
 	//
 	//
 	// Example: unsupported_platform
@@ -2413,7 +2417,7 @@ type TrackVideosRequest struct {
 	// LabelIds The ids of the collections to put each video into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID `json:"label_ids,omitempty"`
 
-	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 bytes fails as `invalid_url`.
+	// Links The links. Each link is checked on its own, so an entry can be any string without NUL characters. A link over 2048 bytes fails as `invalid_url`.
 	Links []string `json:"links"`
 }
 
@@ -2432,7 +2436,7 @@ type TrackVideosResult struct {
 	// Summary How many entries of a bulk request succeeded and failed.
 	Summary TrackSummary `json:"summary"`
 
-	// TrackingEnqueued Whether data is being fetched for every saved item. False if nothing was saved, if the request had more than 50 distinct links, if an organisation without a subscription sent more links than its allowance, if no configured source can fetch one of the items, or if an item was stopped and its counts are less than 4 hours old: such an item waits for its next scheduled fetch. Items that are tracked already keep their schedule and count as being fetched.
+	// TrackingEnqueued True if every saved item is being fetched. It is false in each of these cases: no item was saved; the request had more than 50 distinct links; `pendingTmvQueue` has an item; an organisation without a subscription sent more links than its allowance; no configured source can fetch one of the items; an item had been stopped, and its counts are less than 4 hours old. Such an item waits for its next scheduled fetch. Items that are tracked already and are not in `pendingTmvQueue` keep their schedule and count as being fetched.
 	TrackingEnqueued bool `json:"trackingEnqueued"`
 
 	// Warnings Messages about problems that did not make the request fail.
@@ -2871,7 +2875,7 @@ type Webhook struct {
 	// EventTypes The types of events that are sent. An empty list means all types, also types that later versions add.
 	EventTypes EventTypes `json:"event_types"`
 
-	// FailingSince When the first of the failed attempts since the last success was made; null if the last attempt was successful.
+	// FailingSince When the first of the failed attempts since the last success was made; null if the last attempt was successful, and before the first attempt. Enabling the webhook, or another `url`, sets it to null.
 	FailingSince *time.Time `json:"failing_since"`
 
 	// ID Its id.
@@ -2895,7 +2899,7 @@ type WebhookDelivery struct {
 	// Attempts How many attempts were made.
 	Attempts int32 `json:"attempts"`
 
-	// CreatedAt When the delivery was made.
+	// CreatedAt The `created_at` of the event; for a delivery that replays another one, the time of the replay.
 	CreatedAt time.Time `json:"created_at"`
 
 	// DurationMs How many milliseconds the last attempt took.
@@ -2907,7 +2911,7 @@ type WebhookDelivery struct {
 	// EventID The id of the event, which is sent as `webhook-id`.
 	EventID openapi_types.UUID `json:"event_id"`
 
-	// EventType What has happened. docs/webhooks.md says when each event is recorded. Later versions can add types.
+	// EventType What has happened. The guide `/docs/guides/webhooks` says when each event is recorded. `video.removed` means that its tracking was stopped; a video that is gone from its platform causes `video.status.changed`. An import causes no events. Later versions can add types.
 	EventType EventType `json:"event_type"`
 
 	// ID Its id.
@@ -3044,9 +3048,10 @@ type StopAccountParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3110,9 +3115,10 @@ type TrackAccountParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3127,9 +3133,10 @@ type StopAccountsParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3144,9 +3151,10 @@ type TrackAccountsParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3161,9 +3169,10 @@ type StopAccountByIDParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3256,9 +3265,10 @@ type CreateCollectionParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3318,9 +3328,10 @@ type AddCollectionAccountsParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3365,9 +3376,10 @@ type CreateReportParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3421,9 +3433,10 @@ type AddCollectionVideosParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3474,9 +3487,10 @@ type RefreshAccountParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3491,9 +3505,10 @@ type RefreshVideoParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3517,9 +3532,10 @@ type CreateTokenParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3534,9 +3550,10 @@ type StopVideoParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3560,8 +3577,9 @@ type ListVideosParams struct {
 	// video that moves from such a page to a later page is returned twice.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// OrderBy The member of a video to sort by. The default is `latest_updated_at`. To read all pages, use `created_at`, because in this order
-	// no video moves to another page.
+	// OrderBy The member of a video to sort by. The default is `latest_updated_at`. To read all pages, use `created_at` with `cursor`:
+	// in this order, no video changes its place. With `page`, a video that is added or stopped meanwhile shifts the videos after it to other
+	// pages.
 	OrderBy *VideoOrder `form:"order_by,omitempty" json:"order_by,omitempty"`
 
 	// OrderDirection The direction of the order: ascending or descending.
@@ -3631,9 +3649,10 @@ type TrackVideoParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3648,9 +3667,10 @@ type StopVideosParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3665,9 +3685,10 @@ type TrackVideosParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3682,9 +3703,10 @@ type StopVideoByIDParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3711,9 +3733,10 @@ type CreateWebhookParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3746,9 +3769,10 @@ type ReplayWebhookDeliveryParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3763,9 +3787,10 @@ type RotateWebhookSecretParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -3780,9 +3805,10 @@ type TestWebhookParams struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	// - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//   Another body or path gets 422.
+	//   Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	// - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//   first request. After you have removed the cause, use a new key.
+	//   first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//   with `retryable: true` again with a new key.
 	// - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//   this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//   finds nothing to stop: it gives 404, or 207 for ids in a bulk request.

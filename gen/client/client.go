@@ -35,7 +35,8 @@ type ReelTally struct {
 // New returns a client for the server at address. If address or token is "", New uses the environment
 // variable REELTALLY_URL or REELTALLY_TOKEN. The client repeats requests after temporary failures. A
 // repeated request that takes an Idempotency-Key has the same key. An attempt fails if the server sends nothing for 60 seconds: WithTimeout changes this limit. With the
-// option WithHTTPClient, the client sends each attempt with your http.Client, and still repeats requests.
+// option WithHTTPClient, the client sends each attempt with a copy of your http.Client, and still repeats requests. The client follows no redirects: the
+// error of a redirected request names the new address.
 func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 	address, token = cmp.Or(address, os.Getenv("REELTALLY_URL")), cmp.Or(token, os.Getenv("REELTALLY_TOKEN")) //nolint:forbidigo // allowed here, because other programs use this package
 	// A value that was read from a file can end with a line break.
@@ -60,7 +61,8 @@ func New(address, token string, options ...ClientOption) (*ReelTally, error) {
 		all = append(all, limit.keepClient(option))
 	}
 	repeat := func(c *Client) error {
-		c.Client = retrying{limit}
+		limit.next = withoutRedirects(limit.next)
+		c.Client = retrying{limit, c.Server}
 		return nil
 	}
 	raw, err := NewClient(address, append(all, repeat)...)
@@ -87,11 +89,14 @@ type Error struct {
 	Body        string // the first bytes of the response body, at most maxErrorBody bytes
 	Problem            // decoded error response of the server; empty if a proxy answered instead of the server
 
-	cause error // error of decoding a response with a 2xx status; nil if the response has another type or status
+	cause    error  // error of decoding a response with a 2xx status; nil if the response has another type or status
+	redirect string // message about the address to which the response redirects; "" if the response is no redirect
 }
 
 func (e *Error) Error() string {
 	switch {
+	case e.redirect != "":
+		return e.redirect
 	case e.Code != "":
 		return fmt.Sprintf("%s (code %s, request %s)", e.Detail, e.Code, e.RequestID)
 	case e.cause != nil:
@@ -151,6 +156,7 @@ func responseError(r *http.Response, body []byte) *Error {
 	if r.StatusCode < 300 {
 		return failed
 	}
+	failed.redirect = redirectMessage(r)
 	if json.Unmarshal(body, &failed.Problem) != nil { // ignore the error: a proxy may have answered in another format
 		failed.Problem = Problem{}
 	}

@@ -16,9 +16,10 @@ type AddCollectionAccountsOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -43,9 +44,10 @@ type AddCollectionVideosOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -80,9 +82,10 @@ type CreateCollectionOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -123,9 +126,10 @@ type CreateReportOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -159,9 +163,10 @@ type CreateTokenOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -190,9 +195,10 @@ type CreateWebhookOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -702,8 +708,9 @@ type ListVideosOptions struct {
 	// video that moves from such a page to a later page is returned twice.
 	Cursor Cursor
 
-	// OrderBy The member of a video to sort by. The default is `latest_updated_at`. To read all pages, use `created_at`, because in this order
-	// no video moves to another page.
+	// OrderBy The member of a video to sort by. The default is `latest_updated_at`. To read all pages, use `created_at` with `cursor`:
+	// in this order, no video changes its place. With `page`, a video that is added or stopped meanwhile shifts the videos after it to other
+	// pages.
 	OrderBy VideoOrder
 
 	// OrderDirection The direction of the order: ascending or descending.
@@ -826,9 +833,10 @@ type RefreshAccountOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -853,9 +861,10 @@ type RefreshVideoOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -906,9 +915,10 @@ type ReplayWebhookDeliveryOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -934,9 +944,10 @@ type RotateWebhookSecretOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -956,9 +967,10 @@ type StopAccountOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -983,9 +995,10 @@ type StopAccountByIDOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -1005,9 +1018,10 @@ type StopAccountsOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -1030,9 +1044,10 @@ type StopVideoOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -1057,9 +1072,10 @@ type StopVideoByIDOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -1079,9 +1095,10 @@ type StopVideosOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -1104,9 +1121,10 @@ type TestWebhookOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -1126,9 +1144,10 @@ type TrackAccountOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -1167,9 +1186,10 @@ type TrackAccountsOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -1181,7 +1201,7 @@ type TrackAccountsOptions struct {
 	// LabelIds The ids of the collections to put each account into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID
 
-	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 bytes fails as `invalid_url`.
+	// Links The links. Each link is checked on its own, so an entry can be any string without NUL characters. A link over 2048 bytes fails as `invalid_url`.
 	Links []string
 
 	// TrackingType Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000. All later uploads are tracked with
@@ -1201,9 +1221,10 @@ type TrackVideoOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -1236,9 +1257,10 @@ type TrackVideosOptions struct {
 	// IdempotencyKey Makes the request safe to repeat. Use a new UUID for each new request.
 	//
 	//   - The same body, sent to the same path with the same key within 24 hours, gets the first response again, with `Idempotent-Replayed: true`.
-	//     Another body or path gets 422.
+	//     Another body, or another path of the same operation, gets 422. Each operation has its own keys.
 	//   - Errors are repeated too: 404, 409, and a 400 for a value that only the operation can check, such as a link. They keep the `request_id` of the
-	//     first request. After you have removed the cause, use a new key.
+	//     first request. After you have removed the cause, use a new key. The responses 207, and 422 with `results`, are repeated as well: send links
+	//     with `retryable: true` again with a new key.
 	//   - While the first request is still running, a repetition gets 409 (`idempotency_key_in_use`) with `Retry-After`. After a crash of the server,
 	//     this lasts at most 15 seconds. Then a repetition continues the request. If tracking was stopped before the crash, the continued request
 	//     finds nothing to stop: it gives 404, or 207 for ids in a bulk request.
@@ -1250,7 +1272,7 @@ type TrackVideosOptions struct {
 	// LabelIds The ids of the collections to put each video into. Null and an empty array mean no collection.
 	LabelIds []openapi_types.UUID
 
-	// Links The links. Each link is checked on its own, so an entry can be any string. A link over 2048 bytes fails as `invalid_url`.
+	// Links The links. Each link is checked on its own, so an entry can be any string without NUL characters. A link over 2048 bytes fails as `invalid_url`.
 	Links []string
 }
 

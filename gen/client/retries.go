@@ -138,7 +138,10 @@ func wholeResponse(ctx context.Context) context.Context {
 }
 
 // retrying repeats failed requests, which it sends with next.
-type retrying struct{ next HttpRequestDoer }
+type retrying struct {
+	next   HttpRequestDoer
+	server string // the address of the server
+}
 
 // Do sends a request and repeats it after temporary failures. maxRetries and maxKeyWait limit the repetitions.
 func (t retrying) Do(r *http.Request) (*http.Response, error) {
@@ -148,7 +151,7 @@ func (t retrying) Do(r *http.Request) (*http.Response, error) {
 	var keyWait time.Duration // total time of the waits for an Idempotency-Key that was in use
 	keyRetries := 0           // number of these waits
 	for attempt := 0; ; attempt++ {
-		own := r.Clone(r.Context())
+		own := r.Clone(context.WithValue(r.Context(), serverKey{}, t.server))
 		if r.GetBody != nil {
 			body, err := r.GetBody()
 			if err != nil {
@@ -166,8 +169,8 @@ func (t retrying) Do(r *http.Request) (*http.Response, error) {
 		wait = wait/2 + mathrand.N(wait/2) //nolint:gosec // a weak random number is enough, because the wait need not be secret
 		again, keyInUse := repeatable && err != nil, false
 		if err == nil {
-			if seconds, invalid := strconv.Atoi(response.Header.Get("Retry-After")); invalid == nil {
-				wait = time.Duration(seconds) * time.Second
+			if after, ok := retryAfter(response); ok {
+				wait = after
 			}
 			again, keyInUse = shouldRepeat(response, repeatable), isKeyInUse(response)
 		}
@@ -189,6 +192,25 @@ func (t retrying) Do(r *http.Request) (*http.Response, error) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// retryAfter returns how long the header Retry-After of a response says to wait. The header has a number of seconds or a time. A time is compared with the
+// header Date of the response, because the clock of this machine can be wrong. The second result is false if the header is absent or invalid, or if its
+// time is not in the future.
+func retryAfter(response *http.Response) (time.Duration, bool) {
+	text := response.Header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(text); err == nil {
+		return time.Duration(seconds) * time.Second, true
+	}
+	end, err := http.ParseTime(text)
+	if err != nil {
+		return 0, false
+	}
+	now, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		now = time.Now() //nolint:forbidigo // the time of the machine, as for the waits before repetitions
+	}
+	return end.Sub(now), end.After(now)
 }
 
 // shouldRepeat returns true if the request should be repeated after this response. If isRepeatable is

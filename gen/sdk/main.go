@@ -64,6 +64,8 @@ type operation struct {
 	entry       *openapi3.SchemaRef // schema of an entry of a page; nil if the operation does not return pages
 	paginated   bool                // if true, the client sends paginated=true with each request for a page
 	keyed       bool                // whether the operation takes the header Idempotency-Key
+	ifMatch     bool                // whether the operation takes the header If-Match
+	needsETag   bool                // whether another operation on the same path takes the ETag of this read in the header If-Match
 	summary     string
 	description string
 }
@@ -97,9 +99,15 @@ func (o *operation) allPagesNote(methodName string) string {
 func readOperations(doc *openapi3.T) []operation {
 	var all []operation
 	for path, item := range doc.Paths.Map() {
+		var operations []operation
 		for method, op := range item.Operations() {
-			all = append(all, readOperation(path, method, item, op))
+			operations = append(operations, readOperation(path, method, item, op))
 		}
+		takesETag := slices.ContainsFunc(operations, func(o operation) bool { return o.ifMatch })
+		for i := range operations {
+			operations[i].needsETag = takesETag && operations[i].method == http.MethodGet
+		}
+		all = append(all, operations...)
 	}
 	slices.SortFunc(all, func(a, b operation) int { return strings.Compare(a.id, b.id) })
 	return all
@@ -115,6 +123,8 @@ func readOperation(path, method string, item *openapi3.PathItem, op *openapi3.Op
 			o.pathParams = append(o.pathParams, p.Name)
 		case p.In == openapi3.ParameterInHeader && p.Name == "Idempotency-Key":
 			o.keyed = true
+		case p.In == openapi3.ParameterInHeader && p.Name == "If-Match":
+			o.ifMatch = true
 		case p.In == openapi3.ParameterInQuery && p.Name == "paginated":
 			o.paginated = true
 		case p.In == openapi3.ParameterInQuery:

@@ -166,10 +166,15 @@ class ReelTally(Client):
 		if len(items) > 0 {
 			call = append(call, "query={"+strings.Join(items, ", ")+"}")
 		}
+		var headers []string
 		if o.keyed {
-			positional, call = append(positional, "*", "idempotency_key: str | None = None"), append(call, "keyed=True, idempotency_key=idempotency_key")
-		} else if len(query) > 0 {
-			positional = append(positional, "*")
+			headers, call = append(headers, "idempotency_key: str | None = None"), append(call, "keyed=True, idempotency_key=idempotency_key")
+		}
+		if o.ifMatch {
+			headers, call = append(headers, "if_match: str | None = None"), append(call, "if_match=if_match")
+		}
+		if len(headers)+len(query) > 0 {
+			positional = append(append(positional, "*"), headers...)
 		}
 		result := "None"
 		if o.result != nil {
@@ -177,11 +182,17 @@ class ReelTally(Client):
 		}
 		parameters := strings.Join(append(slices.Clone(positional), query...), ", ")
 		fmt.Fprintf(&out, "\n    def %s(%s) -> %s:\n        %s\n", toSnakeCase(o.id), parameters, result, formatDocstring(fmt.Sprintf("%s. `%s %s`", strings.TrimSuffix(o.summary, "."), o.method, o.path)))
-		request := fmt.Sprintf("self.request(%q, %s%s)", o.method, path, strings.Join(append([]string{""}, call...), ", "))
+		requestArguments := fmt.Sprintf("(%q, %s%s)", o.method, path, strings.Join(append([]string{""}, call...), ", "))
+		request := "self.request" + requestArguments
 		if result == "None" {
 			fmt.Fprintf(&out, "        %s\n", request)
 		} else {
 			fmt.Fprintf(&out, "        return cast(%q, %s)\n", result, request)
+		}
+		if o.needsETag {
+			pair := "tuple[" + result + ", str]"
+			fmt.Fprintf(&out, "\n    def %s_with_etag(%s) -> %s:\n        %s\n        return cast(%q, self.request_with_etag%s)\n", toSnakeCase(o.id), parameters, pair,
+				formatDocstring(fmt.Sprintf("Does the same as %s, and also returns the ETag. A change with this ETag as if_match fails with the status 412 if the item has changed since this read.", toSnakeCase(o.id))), pair, requestArguments)
 		}
 		if o.entry == nil {
 			continue

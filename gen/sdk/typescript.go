@@ -14,7 +14,7 @@ const typeScriptHead = "// Generated from openapi.yaml by gen/sdk. Do not edit.\
 func typeScriptTypes(doc *openapi3.T, operations []operation) string {
 	var out strings.Builder
 	out.WriteString(typeScriptHead + "import { Client, type RequestOptions } from \"./client.js\";\n\n" +
-		"export { CSV, CSV_SEMICOLON, NDJSON, XLSX, Client, ReelTallyError, type ClientOptions, type Format, type RequestOptions } from \"./client.js\";\n\n")
+		"export { CSV, CSV_SEMICOLON, NDJSON, XLSX, Client, ReelTallyError, type ClientOptions, type Format, type RequestDetails, type RequestOptions } from \"./client.js\";\n\n")
 	for _, name := range schemaNames(doc) {
 		s := doc.Components.Schemas[name].Value
 		fmt.Fprintf(&out, "/** %s */\n", commentText(firstSentence(s.Description)))
@@ -43,6 +43,10 @@ func typeScriptTypes(doc *openapi3.T, operations []operation) string {
 			result = typeScriptType(o.result, "  ")
 		}
 		fmt.Fprintf(&out, "  /** %s. `%s %s` */\n  %s(%s): Promise<%s>;\n", commentText(strings.TrimSuffix(o.summary, ".")), o.method, o.path, o.id, typeScriptParams(o), result)
+		if o.needsETag {
+			fmt.Fprintf(&out, "  /** Does the same as {@link ReelTally.%s}, and also returns the ETag. A change with this ETag as ifMatch fails with the status 412 if the item has changed since this read. */\n  %sWithETag(%s): Promise<[%s, string]>;\n",
+				o.id, o.id, typeScriptParams(o), result)
+		}
 		if o.entry != nil {
 			fmt.Fprintf(&out, "  /** Reads all pages of {@link ReelTally.%s}, one after the other, and yields their entries.%s */\n  %s(%s): AsyncGenerator<%s, void, undefined>;\n",
 				o.id, o.allPagesNote(o.id), o.allPagesMethod(), strings.ReplaceAll(typeScriptParams(o), paramsName(o), "Omit<"+paramsName(o)+", \"page\">"), typeScriptType(o.entry, "  "))
@@ -176,7 +180,11 @@ func javaScript(operations []operation) string {
 			call = append(call, "keyed: true")
 		}
 		signature := strings.Join(append(names, "options"), ", ")
-		fmt.Fprintf(&out, "  %s(%s) {\n    return this.request(%q, `%s`, { %s });\n  }\n", o.id, signature, o.method, path, strings.Join(append(call, "...options"), ", "))
+		arguments := fmt.Sprintf("%q, `%s`, { %s }", o.method, path, strings.Join(append(call, "...options"), ", "))
+		fmt.Fprintf(&out, "  %s(%s) {\n    return this.request(%s);\n  }\n", o.id, signature, arguments)
+		if o.needsETag {
+			fmt.Fprintf(&out, "  %sWithETag(%s) {\n    return this.requestWithETag(%s);\n  }\n", o.id, signature, arguments)
+		}
 		if o.entry != nil {
 			withoutParams := names[:len(names)-1]
 			fmt.Fprintf(&out, "  %s(%s) {\n    return this.pages(params, next => this.%s(%s));\n  }\n", o.allPagesMethod(), signature, o.id,

@@ -23,7 +23,9 @@ export interface RequestOptions {
   signal?: AbortSignal | undefined;
   /** The Idempotency-Key of an operation that takes one. By default, each call has a new key, which its repetitions keep. */
   idempotencyKey?: string | undefined;
-  /** More headers, such as If-Match. */
+  /** The ETag that the changed item must have, for an operation that takes If-Match. If the item has another ETag, the error has the status 412. */
+  ifMatch?: string | undefined;
+  /** More headers, such as X-Request-Id. */
   headers?: Record<string, string> | undefined;
 }
 
@@ -31,7 +33,7 @@ export interface RequestOptions {
 export class ReelTallyError extends Error {
   /**
    * The status of HTTP. It is 0 if there was no complete response; `cause` is then the error of the network. It is 2xx if the response has an
-   * unexpected type, for example because a proxy answered with a login page.
+   * unexpected type, for example because a proxy answered with a login page. It is a status such as 301 if the server redirects; in a browser, it is then 0.
    */
   readonly status: number;
   /** The header Content-Type of the response, or "". */
@@ -60,6 +62,16 @@ export const XLSX: "application/vnd.openxmlformats-officedocument.spreadsheetml.
 /** A format in which {@link Client.download} reads lists and histories. */
 export type Format = typeof CSV | typeof CSV_SEMICOLON | typeof NDJSON | typeof XLSX;
 
+/** The options of {@link Client.request}. */
+export interface RequestDetails extends RequestOptions {
+  query?: Record<string, unknown> | undefined;
+  body?: unknown;
+  /** Whether the operation takes an Idempotency-Key. */
+  keyed?: boolean | undefined;
+  /** The header Accept. The default is application/json. */
+  accept?: string | undefined;
+}
+
 export class Client {
   constructor(options?: ClientOptions);
   readonly baseUrl: string;
@@ -72,10 +84,7 @@ export class Client {
    */
   download(path: string, query?: Record<string, unknown>, format?: Format, options?: RequestOptions): AsyncGenerator<Uint8Array, Headers, undefined>;
   /** Sends a request and returns the decoded JSON. */
-  request<T = unknown>(method: string, path: string, options?: RequestOptions & {
-    query?: Record<string, unknown> | undefined;
-    body?: unknown;
-    keyed?: boolean | undefined;
-    accept?: string | undefined;
-  }): Promise<T>;
+  request<T = unknown>(method: string, path: string, options?: RequestDetails): Promise<T>;
+  /** Sends a request and returns the decoded JSON and the ETag of the response. A response without an ETag is a ReelTallyError. */
+  requestWithETag<T = unknown>(method: string, path: string, options?: RequestDetails): Promise<[T, string]>;
 }

@@ -33,7 +33,10 @@ export class Client {
     if (!isWebAddress(baseUrl)) throw new TypeError(`baseUrl is ${JSON.stringify(baseUrl)}: it must begin with https:// or http://, such as https://reeltally.example.com`);
     if (!token) throw new TypeError("token is missing or empty: pass it, or set REELTALLY_TOKEN");
     Object.assign(this, { baseUrl: baseUrl.replace(/\/+$/, ""), maxRetries, maxWait, timeout });
-    Object.defineProperty(this, "send", { value: (url, init) => fetch(url, { ...init, headers: { Authorization: `Bearer ${token}`, ...init.headers } }) });
+    // fetch must not follow redirects: it would send a GET request instead of a POST request, without the body, and the response to the GET request would
+    // look like a success.
+    Object.defineProperty(this, "send", { value: (url, init) => fetch(url, { ...init, redirect: "manual", headers: { Authorization: `Bearer ${token}`, ...init.headers } }) });
+    Object.defineProperty(this, "hideToken", { value: text => text.replaceAll(token, "…") });
   }
 
   request(method, path, options) {
@@ -41,6 +44,16 @@ export class Client {
       const content = await contentOf(response, limit);
       limit.end();
       return content;
+    });
+  }
+
+  requestWithETag(method, path, options) {
+    return this.#repeat(method, path, options, async (response, limit) => {
+      const content = await contentOf(response, limit);
+      limit.end();
+      const etag = response.headers.get("ETag");
+      if (!etag) throw responseError(response, "", { detail: `the server answered with status ${response.status} and no ETag: does a proxy remove it?` });
+      return [content, etag];
     });
   }
 
@@ -63,15 +76,16 @@ export class Client {
       }
       const next = /<([^>]*)>;\s*rel="?next"?/.exec(response.headers.get("Link") ?? "");
       if (next === null || !isCSV && format !== NDJSON) return response.headers;
-      search = new URL(next[1], this.baseUrl).search; // copy only the query: another host must not get the token, whatever host the header Link names
+      search = /\?[^#]*/.exec(next[1])?.[0] ?? ""; // copy only the query: another host must not get the token, whatever host the header Link names
     }
   }
 
   // repeat sends a request, passes its response to the function read, and returns the result of read. If the request or the function read
   // fails and repeating may help, repeat does both again. The function read must call limit.end() after it has read the response.
-  async #repeat(method, path, { query, body, keyed = false, idempotencyKey, headers = {}, accept = "application/json", signal } = {}, read) {
+  async #repeat(method, path, { query, body, keyed = false, idempotencyKey, ifMatch, headers = {}, accept = "application/json", signal } = {}, read) {
     const all = { Accept: accept, ...headers };
     if (keyed) all["Idempotency-Key"] = idempotencyKey ?? crypto.randomUUID();
+    if (ifMatch !== undefined) all["If-Match"] = ifMatch;
     if (body !== undefined) all["Content-Type"] = "application/json";
     const url = this.baseUrl + path + queryText(query);
     const text = body === undefined ? undefined : JSON.stringify(body);
@@ -80,17 +94,18 @@ export class Client {
     let keyRetries = 0; // number of these waits
     for (let attempt = 0; ; attempt++) {
       const limit = new Limit(this.timeout, signal);
-      let failure;
+      let failure, redirect;
       try {
         const response = await this.send(url, { method, headers: all, body: text, signal: limit.signal });
         if (response.ok ? isExpected(response, method, new Headers(all).get("Accept")) : isResult(response)) return await read(response, limit);
-        failure = await errorOf(response, limit);
+        redirect = this.#redirectMessage(response, url);
+        failure = await errorOf(response, limit, redirect);
       } catch (error) {
         failure = error instanceof ReelTallyError ? error : noAnswer(error);
       }
       limit.end();
       if (signal?.aborted) throw signal.reason;
-      const again = failure.status === 429 || repeatable && (failure.status === 0 || retried.has(failure.status));
+      const again = redirect === undefined && (failure.status === 429 || repeatable && (failure.status === 0 || retried.has(failure.status)));
       const wait = failure.retryAfter ?? Math.min(8, 0.5 * 2 ** attempt) * (0.5 + Math.random() / 2);
       if (failure.code === "idempotency_key_in_use") {
         keyWait += wait;
@@ -99,6 +114,28 @@ export class Client {
       } else if (!again || attempt - keyRetries >= this.maxRetries || wait > this.maxWait) throw failure;
       await pause(wait, signal);
     }
+  }
+
+  // redirectMessage returns a message that names the address to which a response redirects, or undefined if the response is no redirect. The message never
+  // contains the token. The parameter url is the address of the request.
+  #redirectMessage(response, url) {
+    const absolute = address => new URL(address, globalThis.location?.href);
+    if (response.type === "opaqueredirect") { // a browser hides the status and the header Location from programs
+      return `the server redirects to an address that the browser does not reveal: open ${this.hideToken(shownAddress(absolute(this.baseUrl)))} in a browser, and use the address to which it leads`;
+    }
+    const location = response.headers.get("Location");
+    if (response.status < 300 || response.status >= 400 || response.status === 304 || location === null) return undefined;
+    let target;
+    try {
+      target = shownAddress(new URL(location, absolute(url)));
+    } catch {
+      return undefined; // the Location is not an address
+    }
+    const requested = shownAddress(absolute(url));
+    const operation = requested.slice(shownAddress(absolute(this.baseUrl)).replace(/\/$/, "").length); // the path, such as /videos, is not a part of the address of the server
+    const isMoved = target.endsWith(operation) && target !== requested;
+    if (isMoved) target = target.slice(0, -operation.length);
+    return `the server redirects to ${this.hideToken(target)}${isMoved ? "; use this as the address" : ": is a proxy or a login page in between?"}`;
   }
 
   async *pages(params = {}, read) {
@@ -115,6 +152,11 @@ export class Client {
 // isWebAddress returns whether requests can be sent to the address. In a browser, the address can be a path on the server of the page.
 function isWebAddress(address) {
   return /^https?:\/\/[^/]/i.test(address) || (globalThis.location !== undefined && address.startsWith("/"));
+}
+
+// shownAddress returns an address for messages. It leaves out the user, the query and the fragment, because they can contain secrets.
+function shownAddress(url) {
+  return `${url.protocol}//${url.host}${url.pathname}`;
 }
 
 // Limit has a signal that aborts when the server has sent nothing for the given number of seconds, or when the signal of the caller aborts.
@@ -240,12 +282,13 @@ async function contentOf(response, limit) {
 }
 
 // errorOf returns the error for a response that is not successful or has an unexpected type.
-async function errorOf(response, limit) {
+async function errorOf(response, limit, redirectMessage) {
   const text = await textOf(response, limit).catch(() => ""); // without the rest of an incomplete response, the status still says what failed
   if (response.ok) {
     const type = response.headers.get("Content-Type") ?? "";
     return responseError(response, text, { detail: `the server answered with status ${response.status} and the unexpected Content-Type "${type}": is a proxy or a login page in between?` });
   }
+  if (redirectMessage !== undefined) return responseError(response, text, { detail: redirectMessage });
   let problem;
   try {
     problem = JSON.parse(text);
@@ -256,8 +299,17 @@ async function errorOf(response, limit) {
 }
 
 function responseError(response, text, problem, cause) {
-  const retryAfter = Number(response.headers.get("Retry-After")) || undefined;
-  return new ReelTallyError(response.status, problem, retryAfter, cause, { contentType: response.headers.get("Content-Type") ?? "", body: text.slice(0, maxErrorBody) });
+  return new ReelTallyError(response.status, problem, retryAfter(response.headers), cause, { contentType: response.headers.get("Content-Type") ?? "", body: text.slice(0, maxErrorBody) });
+}
+
+// retryAfter returns the seconds that the header Retry-After says to wait. The header has a number of seconds or a time. A time is compared with the header
+// Date of the response, because the clock of this machine can be wrong. The result is undefined if Retry-After is absent, invalid or zero, or if its
+// time is not in the future.
+function retryAfter(headers) {
+  const text = headers.get("Retry-After") ?? "";
+  if (!text.endsWith("GMT")) return Number(text) || undefined;
+  const seconds = (Date.parse(text) - (Date.parse(headers.get("Date") ?? "") || Date.now())) / 1000;
+  return seconds > 0 ? seconds : undefined;
 }
 
 // textOf returns the body of a response as text.

@@ -2,7 +2,7 @@
 
 import { Client, type RequestOptions } from "./client.js";
 
-export { CSV, CSV_SEMICOLON, NDJSON, XLSX, Client, ReelTallyError, type ClientOptions, type Format, type RequestOptions } from "./client.js";
+export { CSV, CSV_SEMICOLON, NDJSON, XLSX, Client, ReelTallyError, type ClientOptions, type Format, type RequestDetails, type RequestOptions } from "./client.js";
 
 /** Who can open the share page of a collection or report. */
 export type Access = "private" | "public" | "protected";
@@ -81,7 +81,7 @@ export interface Account {
   tracking_type: string | null;
   /** The handle of the account, in lower case, without `@`. */
   username: string;
-  /** The views that the account's videos gained since the end of the newest point of its history that is at least 7 days older than the newest point. */
+  /** The views that the account's videos gained up to the newest point of its history. */
   views_gained_7d: number | null;
 }
 
@@ -480,7 +480,7 @@ export interface CreatedWebhook {
   enabled: boolean;
   /** The types of events that are sent. */
   event_types: EventTypes;
-  /** When the first of the failed attempts since the last success was made; null if the last attempt was successful. */
+  /** When the first of the failed attempts since the last success was made; null if the last attempt was successful, and before the first attempt. */
   failing_since: string | null;
   /** Its id. */
   id: string;
@@ -1393,7 +1393,7 @@ export interface TrackAccountsResult {
   success: boolean;
   /** How many entries of a bulk request succeeded and failed. */
   summary: TrackSummary;
-  /** Whether data is being fetched for every saved item. */
+  /** True if every saved item is being fetched. */
   trackingEnqueued: boolean;
   /** Messages about problems that did not make the request fail. */
   warnings: string[];
@@ -1483,7 +1483,7 @@ export interface TrackVideosResult {
   success: boolean;
   /** How many entries of a bulk request succeeded and failed. */
   summary: TrackSummary;
-  /** Whether data is being fetched for every saved item. */
+  /** True if every saved item is being fetched. */
   trackingEnqueued: boolean;
   /** Messages about problems that did not make the request fail. */
   warnings: string[];
@@ -1731,7 +1731,7 @@ export interface Webhook {
   enabled: boolean;
   /** The types of events that are sent. */
   event_types: EventTypes;
-  /** When the first of the failed attempts since the last success was made; null if the last attempt was successful. */
+  /** When the first of the failed attempts since the last success was made; null if the last attempt was successful, and before the first attempt. */
   failing_since: string | null;
   /** Its id. */
   id: string;
@@ -1749,7 +1749,7 @@ export interface Webhook {
 export interface WebhookDelivery {
   /** How many attempts were made. */
   attempts: number;
-  /** When the delivery was made. */
+  /** The `created_at` of the event; for a delivery that replays another one, the time of the replay. */
   created_at: string;
   /** How many milliseconds the last attempt took. */
   duration_ms: number | null;
@@ -2090,6 +2090,8 @@ export class ReelTally extends Client {
   getAccountStatistics(options?: RequestOptions): Promise<Statistics>;
   /** Read one collection. `GET /collections/{collection_id}` */
   getCollection(collectionId: string, params?: GetCollectionParams, options?: RequestOptions): Promise<Collection>;
+  /** Does the same as {@link ReelTally.getCollection}, and also returns the ETag. A change with this ETag as ifMatch fails with the status 412 if the item has changed since this read. */
+  getCollectionWithETag(collectionId: string, params?: GetCollectionParams, options?: RequestOptions): Promise<[Collection, string]>;
   /** Read the daily totals of a collection. `GET /collections/{collection_id}/history` */
   getCollectionHistory(collectionId: string, params?: GetCollectionHistoryParams, options?: RequestOptions): Promise<CollectionHistory>;
   /** Read the totals and gained views of a collection. `GET /collections/{collection_id}/statistics` */

@@ -50,6 +50,9 @@ export class ReelTally extends Client {
   getCollection(collectionId, params, options) {
     return this.request("GET", `/collections/${encodeURIComponent(collectionId)}`, { query: params, ...options });
   }
+  getCollectionWithETag(collectionId, params, options) {
+    return this.requestWithETag("GET", `/collections/${encodeURIComponent(collectionId)}`, { query: params, ...options });
+  }
   getCollectionHistory(collectionId, params, options) {
     return this.request("GET", `/collections/${encodeURIComponent(collectionId)}/history`, { query: params, ...options });
   }

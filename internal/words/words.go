@@ -1,8 +1,9 @@
-// Package words turns lists and durations into text for messages.
+// Package words turns lists, durations and long texts into text for messages.
 package words
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,3 +40,24 @@ func Duration(d time.Duration) string {
 	}
 	return text
 }
+
+// Truncate returns text, cut to maxLength characters if text is longer. The last character of a cut text is "…".
+func Truncate(text string, maxLength int) string {
+	n, end := 0, 0
+	for i := range text {
+		switch n {
+		case maxLength - 1:
+			end = i
+		case maxLength:
+			return text[:end] + "…"
+		}
+		n++
+	}
+	return text
+}
+
+// maxQuoted is the maximum length of a text in quotes, in characters.
+const maxQuoted = 100
+
+// Quote prepares a text from a request for a message. The result is cut to maxQuoted characters, escaped, and in quotes.
+func Quote(text string) string { return strconv.Quote(Truncate(text, maxQuoted)) }

@@ -1,6 +1,7 @@
 package words_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -30,4 +31,17 @@ func TestDuration_returnsShortText(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, words.Duration(d))
 	}
+}
+
+func TestTruncate_returnsAtMostTheGivenNumberOfCharacters(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"": "", "äöü": "äöü", "äöüß": "äöüß", "äöüßé": "äöü…", "aaaaaaaaa": "aaa…"} {
+		require.Equal(t, want, words.Truncate(text, 4))
+	}
+}
+
+func TestQuote_escapesAndCutsText(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `"a \"b\"\n"`, words.Quote("a \"b\"\n"))
+	require.Equal(t, `"`+strings.Repeat("é", 99)+`…"`, words.Quote(strings.Repeat("é", 101)))
 }

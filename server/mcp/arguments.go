@@ -17,7 +17,7 @@ import (
 
 // Fault is an error in the arguments of an MCP tool call. It is found before the call becomes an HTTP request to the API.
 type Fault struct {
-	Argument string // name of the argument; "" if the fault concerns all arguments, for example if they are not JSON
+	Argument string // name of the argument; "" if the arguments as a whole are not a JSON object
 	Code     string // error code for programs, for example "unknown_member"
 	Detail   string // the error message: a sentence without its full stop
 }
@@ -47,8 +47,8 @@ func CallFrom(ctx context.Context) (Call, bool) {
 	return call, ok
 }
 
-// maxFaults is the maximum number of unknown arguments that are reported for one tool call.
-const maxFaults = 100
+// maxUnknownArguments is the maximum number of unknown arguments that are reported for one tool call.
+const maxUnknownArguments = 100
 
 // newRequest returns the HTTP request for a tool call. The result `fields` names the members to
 // keep in each list entry; nil means all members.
@@ -102,7 +102,7 @@ func (t *tool) newRequest(ctx context.Context, mcpRequest *http.Request, argumen
 	if err != nil {
 		return nil, nil, err
 	}
-	// The token and the address of the caller are copied from the request to /mcp.
+	// The headers that identify the caller and the request are copied from the request to /mcp.
 	for _, name := range []string{"Authorization", "X-Forwarded-For", "X-Request-Id", "User-Agent"} {
 		if values := mcpRequest.Header.Values(name); len(values) > 0 {
 			header[http.CanonicalHeaderKey(name)] = values
@@ -138,7 +138,7 @@ func (t *tool) readArguments(raw json.RawMessage) (map[string]json.RawMessage, [
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if !slices.Contains(names, name) && len(faults) < maxFaults {
+		if !slices.Contains(names, name) && len(faults) < maxUnknownArguments {
 			faults = append(faults, Fault{name, faultUnknown, fmt.Sprintf("%q is not an argument of %s; it takes %s", name, t.name,
 				cmp.Or(strings.Join(names, ", "), "no arguments"))})
 		}

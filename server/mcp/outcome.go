@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/reeltally/reeltally/internal/words"
 )
 
 // maxFailures is how many failed entries a text describes. If more entries of a bulk request fail, the text describes only the first ones.
@@ -72,7 +74,8 @@ func (o outcome) counts() string {
 	return fmt.Sprintf("%s, %d failed.", text, o.Summary.Failed)
 }
 
-// failures returns a sentence for each of the first failed entries of a bulk request, and then a sentence with the number of the others.
+// failures returns a sentence for each of the first maxFailures failed entries of a bulk request. If more entries have failed, the last sentence
+// contains the number of all failures.
 func (o outcome) failures() []string {
 	var sentences []string
 	for _, r := range o.Results {
@@ -86,7 +89,7 @@ func (o outcome) failures() []string {
 		if sent == "" {
 			sent = r.ID
 		}
-		sentences = append(sentences, fmt.Sprintf("%s failed with %s: %s", quoteText(sent), r.Code, truncate(oneLine(r.Error), maxReason)))
+		sentences = append(sentences, fmt.Sprintf("%s failed with %s: %s", words.Quote(sent), r.Code, words.Truncate(oneLine(r.Error), maxReason)))
 	}
 	return sentences
 }

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -40,16 +39,3 @@ func oneLine(text string) string {
 
 // maxReason is the maximum length, in characters, of the message that says why an entry or a JSON-RPC call failed. Longer messages are cut.
 const maxReason = 300
-
-// truncate returns text, cut to maxLength characters if it is longer. A cut text ends with "…".
-func truncate(text string, maxLength int) string {
-	if characters := []rune(text); len(characters) > maxLength {
-		return string(characters[:maxLength-1]) + "…"
-	}
-	return text
-}
-
-// quoteText prepares a text from a request for a message. The result is cut to 100 characters, escaped, and in quotes.
-func quoteText(text string) string {
-	return strconv.Quote(truncate(text, 100))
-}

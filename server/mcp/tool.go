@@ -71,7 +71,7 @@ func ToolsFromOpenAPI(doc *openapi3.T) (Tools, error) {
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if op.Extensions["x-scope"] == "admin" || op.Extensions["x-no-tool"] == true {
-				// Admin operations return secrets, which must not be in a conversation with a model. An operation with x-no-tool is
+				// Admin operations can return secrets, which must not be in a conversation with a model. An operation with x-no-tool is
 				// not useful to a model, for example because its result is too long.
 				continue
 			}

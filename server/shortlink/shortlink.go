@@ -264,8 +264,8 @@ func nextHop(redirectURL *url.URL, shortLink link.Link) (*url.URL, error) {
 	return &hop, nil
 }
 
-// requestRedirect requests an address and returns the target of the redirect. If HEAD gets no
-// redirect, it sends GET, because some servers redirect only GET.
+// requestRedirect requests an address and returns the target of the redirect. If the response to HEAD is neither a redirect nor status 429,
+// requestRedirect sends GET, because some servers redirect only GET.
 func (r *Resolver) requestRedirect(ctx context.Context, address *url.URL) (location string, failed *Error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()

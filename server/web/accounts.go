@@ -128,12 +128,12 @@ func showAccount(v *visit) error {
 		return err
 	}
 	points := accountPoints(history)
-	content.Chart = v.newChart("Followers are counted for the account. The other numbers are sums over its tracked videos. When a video is tracked, the sums rise by the counts that it already has. When its tracking is stopped, the sums fall by its counts. Days are UTC.", p, accountMetrics, pointsForPeriod(points, p))
+	content.Chart = v.newChart("Followers are counted for the account. The other numbers are sums over its tracked videos. When a video is tracked, the sums rise by the counts that it already has. When its tracking is stopped, the sums fall by its counts.", p, accountMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
 	content.Chart.Missing = missingNumbers{AddedAt: account.CreatedAt, Unfetched: account.CheckedAt == nil && account.TotalViews == nil, FetchedAt: account.CheckedAt,
 		Unknown: notGiven, Videos: len(accountMetrics) - 1}
 	if len(history) > 0 && account.CheckedAt != nil && history[0].Date.After(*account.CheckedAt) {
-		// All points are newer than the last fetch of the account, so they come from fetches of its videos. The times of these fetches are unknown.
+		// The newest point is newer than the last fetch of the account, so it comes from fetches of videos. The time of these fetches is unknown.
 		content.Chart.Missing.FetchedAt = nil
 	}
 	if content.Chart.Metric == 0 {
@@ -170,8 +170,11 @@ func showAccount(v *visit) error {
 	content.Tiles = metricTiles(content.Chart, points, p, []*int64{account.LatestFollowersCount, account.TotalViews, account.TotalLikes, account.TotalComments, account.TotalVideosTracked})
 	for m := range content.Tiles {
 		if name := accountMetrics[m].Name; name != "followers" && name != "videos" {
-			content.Tiles[m].Members = describeMembers(points, p, latest.Data, latest.Pagination.Total)
+			content.Tiles[m].OfTotal, content.Tiles[m].Members = true, describeMembers(points, p, latest.Data, latest.Pagination.Total)
 		}
+	}
+	if p.End == p.today {
+		content.explainUnknownCounts()
 	}
 	if content.Collections, err = v.collections(); err != nil {
 		return err
@@ -180,6 +183,32 @@ func showAccount(v *visit) error {
 		content.Wait = v.secondsToWait(account.NextFetchAt)
 	}
 	return v.renderPage(http.StatusOK, "account", "accounts", "@"+account.DisplayUsername, content)
+}
+
+// explainUnknownCounts sets the reason of each tile whose number is unknown today. It sets none if the tier hides the numbers, or if nothing was
+// fetched yet: other parts of the page then say why.
+func (p *accountPage) explainUnknownCounts() {
+	videos := p.Account.TotalVideosTracked
+	if videos == nil {
+		return
+	}
+	hasSums := slices.ContainsFunc([]*int64{p.Account.TotalViews, p.Account.TotalLikes, p.Account.TotalComments}, func(n *int64) bool { return n != nil })
+	for m := range p.Tiles {
+		t := &p.Tiles[m]
+		switch {
+		case t.Value != nil:
+		case accountMetrics[m].Name == "followers":
+			if p.Account.TrackingType == nil {
+				t.Reason = "the account is not tracked"
+			} else if p.Account.CheckedAt != nil {
+				t.Reason = "not given by the source of the profile"
+			}
+		case *videos == 0:
+			t.Reason = "no video is tracked"
+		case hasSums:
+			t.Reason = "not known of any of its videos"
+		}
+	}
 }
 
 // loadAccountGains sets the fields Best and TooMany of the page.
@@ -234,11 +263,11 @@ func describeMembers(points []point, p period, listed []client.Video, total int6
 	joined := change + left
 	switch {
 	case joined > 0 && left > 0:
-		return plural(joined, "video", "videos") + " joined, " + formatCount(left) + " left"
+		return plural(joined, "video", "videos") + " newly tracked, " + formatCount(left) + " no longer tracked"
 	case joined > 0:
-		return plural(joined, "video", "videos") + " joined"
+		return plural(joined, "video", "videos") + " newly tracked"
 	case left > 0:
-		return plural(left, "video", "videos") + " left"
+		return plural(left, "video", "videos") + " no longer tracked"
 	}
 	return ""
 }

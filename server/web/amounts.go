@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"net/http"
@@ -8,22 +9,29 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
 )
 
-// amounts are the amounts to pay to the accounts of a report. They are computed for each response and never stored. All numbers are exact.
+// amounts are the amounts to pay to the accounts of a report. They are computed for each response, without floating-point numbers, and never stored.
 type amounts struct {
 	Rate     *big.Rat // amount for 1,000 views gained
 	Cap      *big.Rat // highest amount for each account; nil if there is none
 	Currency string   // three letters; "" if no currency was given
 	Rows     []amount // the amount of each account, in the order of the accounts
+	// WithStartViews is true if the amounts also pay the views that videos uploaded in the period had at the start.
+	WithStartViews bool
+	undated        int64 // number of videos whose views at the start could not be paid, because their upload day is unknown; 0 if WithStartViews is false
 }
 
 // amount is what to pay to one account, or to all accounts together.
 type amount struct {
 	Value        *big.Rat // a number with two decimals, at least 0; nil if unknown
+	PaidViews    *int64   // the views for which the amount is paid; nil if unknown
 	Capped       bool     // true if the amount reached the cap
-	BelowZero    bool     // true if the account has a gain below 0, so that Value is 0
+	BelowZero    bool     // true if PaidViews is below 0, so that Value is 0
 	UnknownGains int64    // number of videos of the account whose gain is unknown and therefore missing in Value
 }
 
@@ -33,14 +41,78 @@ var (
 	minCap, maxCap   = big.NewRat(1, 100), big.NewRat(1_000_000_000, 1)
 )
 
-// newAmounts computes the amounts of the accounts with the terms in the query of a page. It returns nil if the query has no rate, and a *Problem if
-// a term is invalid.
-func newAmounts(query url.Values, accounts []client.ReportAccount) (*amounts, *Problem) {
+// startViews are the views at the start of videos that were uploaded in the period of a report. These views are not gained views.
+type startViews struct {
+	Videos    int64    // number of videos that were uploaded in the period and had views at the start
+	Views     int64    // sum of the views of these videos at the start
+	Undated   int64    // number of videos that had views at a start in the period, but whose upload day is unknown
+	ByAccount []*int64 // the views of each account, in the order of the accounts; nil for an account without such a video
+}
+
+// newStartViews computes the views at the start from the videos of a report with the period p. A video whose start is before the period adds nothing: its
+// views at the start were known before its upload day, so one of these days is wrong, or they were part of an earlier report.
+func newStartViews(r *client.Report, p period) startViews {
+	type account struct {
+		id       uuid.UUID // the zero value if the account has no id
+		platform client.Platform
+		username string
+	}
+	keyOf := func(id *uuid.UUID, platform client.Platform, username *string) account {
+		if id != nil {
+			return account{id: *id}
+		}
+		return account{platform: platform, username: textOf(username)}
+	}
+	s := startViews{ByAccount: make([]*int64, len(r.Accounts))}
+	positions := map[account]int{}
+	for n, a := range r.Accounts {
+		positions[keyOf(a.AccountID, a.Platform, a.Username)] = n
+	}
+	for _, v := range r.Videos {
+		n, found := positions[keyOf(v.AccountID, client.Platform(newReportRow(v).Platform()), v.Username)]
+		switch {
+		case !found || v.ViewsAtStart == nil || *v.ViewsAtStart == 0 || v.StartDay == nil || store.DateOf(v.StartDay.Time) < p.Start:
+		case v.UploadedAt == nil:
+			s.Undated++
+		case store.DateOf(v.UploadedAt.Time) >= p.Start && store.DateOf(v.UploadedAt.Time) <= p.End:
+			s.Videos++
+			s.Views += *v.ViewsAtStart
+			s.ByAccount[n] = addKnown(s.ByAccount[n], v.ViewsAtStart)
+		}
+	}
+	return s
+}
+
+// addKnown returns the sum of two counts. An unknown count, nil, adds nothing. The sum of two unknown counts is unknown.
+func addKnown(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return new(*a + *b)
+}
+
+// Text returns a sentence that says how many views at the start are not gained views. It returns "" if there are none.
+func (s startViews) Text() string {
+	if s.Views == 0 {
+		return ""
+	}
+	return plural(s.Videos, "video that was", "videos that were") + " uploaded in the period had " + plural(s.Views, "view", "views") +
+		" at the start. These are not gained views."
+}
+
+// paysStartViews returns true if the query of a page asks to pay also the views at the start of videos that were uploaded in the period.
+func paysStartViews(query url.Values) bool {
+	return query.Get("start_views") == "true" && strings.TrimSpace(query.Get("rate")) != ""
+}
+
+// newAmounts computes the amounts of the accounts with the terms in the query of a page: the rate, the cap, the currency, and whether to pay the views in
+// atStart, too. It returns nil if the query has no rate. It returns a *Problem if the rate, the cap or the currency is invalid.
+func newAmounts(query url.Values, accounts []client.ReportAccount, atStart startViews) (*amounts, *Problem) {
 	rate, highest, currency := strings.TrimSpace(query.Get("rate")), strings.TrimSpace(query.Get("cap")), strings.TrimSpace(query.Get("currency"))
 	if rate == "" {
 		return nil, nil
 	}
-	a := &amounts{Currency: strings.ToUpper(currency), Rows: make([]amount, len(accounts))}
+	a := &amounts{Currency: strings.ToUpper(currency), Rows: make([]amount, len(accounts)), WithStartViews: paysStartViews(query)}
 	var faults []string
 	var ok bool
 	if a.Rate, ok = parseDecimal(rate, 4, minRate, maxRate); !ok {
@@ -58,8 +130,15 @@ func newAmounts(query url.Values, accounts []client.ReportAccount) (*amounts, *P
 		return nil, &Problem{Status: http.StatusBadRequest, Title: "Invalid amounts to pay", Detail: strings.Join(faults, " ")}
 	}
 	for n, account := range accounts {
-		a.Rows[n] = a.amountFor(account.ViewsGained)
-		a.Rows[n].UnknownGains = account.UnknownGains
+		paid := account.ViewsGained
+		if a.WithStartViews {
+			paid = addKnown(paid, atStart.ByAccount[n])
+		}
+		a.Rows[n] = a.amountFor(paid)
+		a.Rows[n].PaidViews, a.Rows[n].UnknownGains = paid, account.UnknownGains
+	}
+	if a.WithStartViews {
+		a.undated = atStart.Undated
 	}
 	return a, nil
 }
@@ -80,16 +159,16 @@ func parseDecimal(text string, maxDecimals int, lowest, highest *big.Rat) (*big.
 	return parsed, ok && parsed.Cmp(lowest) >= 0 && parsed.Cmp(highest) <= 0
 }
 
-// amountFor returns the amount for the views that an account gained: the product of the views and the rate, divided by 1000 and rounded half up to
-// two decimals, and at most the cap. The amount is unknown if the gain is unknown, and 0 if the gain is below 0.
-func (a *amounts) amountFor(viewsGained *int64) amount {
+// amountFor returns the amount for the paid views of an account: the product of the views and the rate, divided by 1000 and rounded half up to
+// two decimals, and at most the cap. The amount is unknown if the views are unknown, and 0 if they are below 0.
+func (a *amounts) amountFor(paidViews *int64) amount {
 	switch {
-	case viewsGained == nil:
+	case paidViews == nil:
 		return amount{}
-	case *viewsGained < 0:
+	case *paidViews < 0:
 		return amount{Value: new(big.Rat), BelowZero: true}
 	}
-	exact := new(big.Rat).Mul(a.Rate, big.NewRat(*viewsGained, 1000))
+	exact := new(big.Rat).Mul(a.Rate, big.NewRat(*paidViews, 1000))
 	// FloatString computes with integers and rounds half away from zero.
 	rounded, _ := new(big.Rat).SetString(exact.FloatString(2))
 	if a.Cap != nil && rounded.Cmp(a.Cap) >= 0 {
@@ -114,7 +193,7 @@ func (a amount) Text() string {
 	return separateThousands(a.Plain())
 }
 
-// Marks returns the words beside the amount, such as "cap reached, unknown for 2". It returns "" if the amount is the product of all gains and the rate.
+// Marks returns the words beside the amount, such as "cap reached, unknown for 2". It returns "" if the amount is the product of all paid views and the rate.
 func (a amount) Marks() string {
 	var marks []string
 	if a.Capped {
@@ -160,7 +239,12 @@ func (a *amounts) TotalText() string {
 
 // TermsText returns the rate and the cap in words.
 func (a *amounts) TermsText() string {
-	text := a.withCurrency(separateThousands(a.RateText())) + " for each 1,000 views gained"
+	text := a.withCurrency(separateThousands(a.RateText())) + " for each 1,000 "
+	if a.WithStartViews {
+		text += "paid views"
+	} else {
+		text += "views gained"
+	}
 	if a.Cap != nil {
 		text += ", at most " + a.withCurrency(amount{Value: a.Cap}.Text()) + " for each account"
 	}
@@ -175,6 +259,12 @@ func (a *amounts) withCurrency(text string) string {
 // Notes returns sentences that say which accounts have no amount or an amount that is not simply the product of their gain and the rate.
 func (a *amounts) Notes() []string {
 	var notes []string
+	if a.WithStartViews {
+		notes = append(notes, "Paid views are the gained views, and the views that videos uploaded in the period had at the start.")
+	}
+	if a.undated > 0 {
+		notes = append(notes, plural(a.undated, "video has no known upload day, so its views at the start are not paid.", "videos have no known upload day, so their views at the start are not paid."))
+	}
 	if n := a.count(func(row amount) bool { return row.Value == nil }); n > 0 {
 		notes = append(notes, plural(n, "account has no amount, because its gain is unknown.", "accounts have no amount, because their gains are unknown."))
 	}
@@ -205,7 +295,11 @@ func (a *amounts) csvColumns() []string {
 	if a == nil {
 		return nil
 	}
-	return []string{"amount", "currency", "rate_per_1000_views", "cap", "amount_note"}
+	names := []string{"amount", "currency", "rate_per_1000_views", "cap", "amount_note"}
+	if a.WithStartViews {
+		names = append(names, "paid_views")
+	}
+	return names
 }
 
 // csvFields returns the values of the columns of csvColumns for the account with index n. The currency and the cap are empty if they were not given.
@@ -213,5 +307,9 @@ func (a *amounts) csvFields(n int) []string {
 	if a == nil {
 		return nil
 	}
-	return []string{a.Rows[n].Plain(), a.Currency, a.RateText(), amount{Value: a.Cap}.Plain(), a.Rows[n].Marks()}
+	fields := []string{a.Rows[n].Plain(), a.Currency, a.RateText(), amount{Value: a.Cap}.Plain(), a.Rows[n].Marks()}
+	if a.WithStartViews {
+		fields = append(fields, csvNumber(a.Rows[n].PaidViews))
+	}
+	return fields
 }

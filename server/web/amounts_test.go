@@ -8,11 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
+	openapi_types "github.com/oapi-codegen/runtime/types"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
 )
 
 // computeAmounts returns the amounts of accounts that gained the given views. It requires that the terms are valid.
@@ -21,7 +25,7 @@ func computeAmounts(t require.TestingT, rate, highest, currency string, gains ..
 	for n, gained := range gains {
 		accounts[n].ViewsGained = gained
 	}
-	computed, refused := newAmounts(url.Values{"rate": {rate}, "cap": {highest}, "currency": {currency}}, accounts)
+	computed, refused := newAmounts(url.Values{"rate": {rate}, "cap": {highest}, "currency": {currency}}, accounts, startViews{})
 	require.Nil(t, refused)
 	require.NotNil(t, computed)
 	return computed
@@ -63,7 +67,7 @@ func TestAmount_isExactAndRoundedHalfUp(t *testing.T) {
 	}
 }
 
-// The amount of an account is compared with the formula in units of 0.01, computed with integers.
+// TestAmount_isTheRoundedProduct computes the expected amount of an account with integers, in units of 0.01.
 func TestAmount_isTheRoundedProduct(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -134,7 +138,7 @@ func TestAmounts_refuseInvalidTerms(t *testing.T) {
 	} {
 		values, err := url.ParseQuery(query)
 		require.NoError(t, err)
-		computed, refused := newAmounts(values, make([]client.ReportAccount, 1))
+		computed, refused := newAmounts(values, make([]client.ReportAccount, 1), startViews{})
 		require.Nil(t, computed, query)
 		require.NotNil(t, refused, query)
 		require.Equal(t, want, refused.Detail, query)
@@ -142,7 +146,7 @@ func TestAmounts_refuseInvalidTerms(t *testing.T) {
 	for _, query := range []string{"", "rate=", "rate=%20", "rate=&cap=5&currency=EUR"} {
 		values, err := url.ParseQuery(query)
 		require.NoError(t, err)
-		computed, refused := newAmounts(values, make([]client.ReportAccount, 1))
+		computed, refused := newAmounts(values, make([]client.ReportAccount, 1), startViews{})
 		require.Nil(t, computed, query)
 		require.Nil(t, refused, query)
 	}
@@ -153,6 +157,68 @@ func TestAmounts_refuseInvalidTerms(t *testing.T) {
 	for _, highest := range []string{"0.01", "1000000000.00"} {
 		computeAmounts(t, "1", highest, "")
 	}
+}
+
+func TestAmounts_payTheViewsAtTheStartOfVideosUploadedInThePeriod(t *testing.T) {
+	t.Parallel()
+	day := func(text string) *openapi_types.Date {
+		parsed, err := time.Parse(time.DateOnly, text)
+		require.NoError(t, err)
+		return &openapi_types.Date{Time: parsed}
+	}
+	id, name := uuid.New(), "some"
+	video := func(account *uuid.UUID, username *string, uploaded, start *openapi_types.Date, views *int64) client.ReportVideo {
+		return client.ReportVideo{AdLink: "https://www.tiktok.com/@some/video/7000000000000000001", AccountID: account, Username: username, UploadedAt: uploaded, StartDay: start, ViewsAtStart: views}
+	}
+	r := client.Report{
+		Accounts: []client.ReportAccount{
+			{AccountID: &id, Platform: client.PlatformTiktok, ViewsGained: new(int64(-2500))},
+			{Platform: client.PlatformTiktok, Username: &name},
+			{Platform: client.PlatformTiktok, ViewsGained: new(int64(100))},
+			{Platform: client.PlatformInstagram, ViewsGained: new(int64(7))},
+		},
+		Videos: []client.ReportVideo{
+			video(&id, &name, day("2026-11-01"), day("2026-11-01"), new(int64(1000))),
+			video(&id, nil, day("2026-11-30"), day("2026-11-30"), new(int64(2000))),
+			video(nil, &name, day("2026-11-15"), day("2026-11-16"), new(int64(500))),
+			video(nil, nil, nil, day("2026-11-15"), new(int64(40))),                          // upload day unknown
+			video(nil, nil, nil, day("2026-10-31"), new(int64(40))),                          // upload day unknown, but before the period
+			video(nil, nil, day("2026-10-31"), day("2026-11-02"), new(int64(40))),            // uploaded before the period
+			video(nil, nil, day("2026-12-01"), day("2026-11-02"), new(int64(40))),            // uploaded after the period
+			video(nil, nil, day("2026-11-02"), day("2026-10-31"), new(int64(40))),            // begins with the end of an earlier report
+			video(nil, nil, day("2026-11-02"), nil, nil),                                     // views unknown
+			video(nil, nil, day("2026-11-02"), day("2026-11-02"), new(int64(0))),             // no views at the start
+			video(new(uuid.New()), nil, day("2026-11-02"), day("2026-11-02"), new(int64(9))), // account missing in the report
+		},
+	}
+	p := period{Start: store.DateOf(day("2026-11-01").Time), End: store.DateOf(day("2026-11-30").Time)}
+	atStart := newStartViews(&r, p)
+	require.Equal(t, startViews{Videos: 3, Views: 3500, Undated: 1, ByAccount: []*int64{new(int64(3000)), new(int64(500)), nil, nil}}, atStart)
+	require.Equal(t, "3 videos that were uploaded in the period had 3,500 views at the start. These are not gained views.", atStart.Text())
+	require.Empty(t, startViews{Undated: 1}.Text())
+
+	a, refused := newAmounts(url.Values{"rate": {"1"}, "cap": {"0.5"}, "start_views": {"true"}}, r.Accounts, atStart)
+	require.Nil(t, refused)
+	var got [][]string
+	for n := range a.Rows {
+		got = append(got, append(a.csvFields(n), a.Rows[n].Marks()))
+	}
+	require.Equal(t, [][]string{
+		{"0.50", "", "1.00", "0.50", "cap reached", "500", "cap reached"},
+		{"0.50", "", "1.00", "0.50", "cap reached", "500", "cap reached"},
+		{"0.10", "", "1.00", "0.50", "", "100", ""},
+		{"0.01", "", "1.00", "0.50", "", "7", ""},
+	}, got)
+	require.Equal(t, "1.00 for each 1,000 paid views, at most 0.50 for each account", a.TermsText())
+	require.Equal(t, []string{"Paid views are the gained views, and the views that videos uploaded in the period had at the start.",
+		"1 video has no known upload day, so its views at the start are not paid.", "2 accounts reached the cap."}, a.Notes())
+
+	r.Accounts[0].ViewsGained = new(int64(-3001))
+	a, _ = newAmounts(url.Values{"rate": {"1"}, "start_views": {"true"}}, r.Accounts, atStart)
+	require.Equal(t, []string{"0.00", "", "1.00", "", "gain below 0", "-1"}, a.csvFields(0))
+
+	a, _ = newAmounts(url.Values{"rate": {"1"}}, r.Accounts, atStart)
+	require.Equal(t, []string{"", "", "1.00", "", ""}, a.csvFields(1), "without the term, only gained views are paid")
 }
 
 // FuzzParseDecimal requires that parseDecimal accepts exactly the decimal numbers in the range, and that it keeps their value.

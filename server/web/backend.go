@@ -37,8 +37,8 @@ type Backend interface {
 	FindShare(ctx context.Context, kind store.ShareKind, hash string) (store.Share, error)
 	// RecordShareVisit stores that a visitor opens a share page now. It does not wait for the write.
 	RecordShareVisit(ctx context.Context, share store.Share)
-	// LastShareVisit returns when a visitor last opened a share page, or up to
-	// store.ShareVisitInterval earlier. The result is nil for a page without visits and for another
+	// LastShareVisit returns the time at which a visitor last opened a share page. The result can be up
+	// to store.ShareVisitInterval too early. It is nil for a page without visits and for another
 	// organisation's page.
 	LastShareVisit(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
 	// AccountGains returns the tracked videos of an account that gained the most views in a period, the highest gain first. Videos with unknown gains
@@ -49,7 +49,7 @@ type Backend interface {
 	// previous is nil.
 	CollectionAccounts(ctx context.Context, id store.Identity, query store.CollectionTotalsQuery) (accounts []client.ReportAccount, previous *store.PreviousPeriod, err error)
 	// TimesOfAdding returns when each of the videos or accounts with the given ids was added to a collection. kind is "video" or "account". It leaves out ids that were
-	// not added to the collection, also those of videos that are in it through their account or a hashtag.
+	// not added to the collection. A video that is in the collection only through its account or a hashtag was not added.
 	TimesOfAdding(ctx context.Context, id store.Identity, collection uuid.UUID, kind string, ids []uuid.UUID) (map[uuid.UUID]store.Instant, error)
 	// CollectionSums returns the sums over the tracked videos of each collection, by the id of the collection. A collection without tracked
 	// videos is not in the map. If the tier hides numbers, the map is nil.

@@ -150,12 +150,12 @@ func drawCard(page sharePage) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// cardTiles returns at most three tiles, all with known numbers, for the preview image. The tile
-// with the number of videos comes last.
+// cardTiles returns at most three tiles, all with known numbers, for the preview image. The tile with the number of videos comes last, so it is left out
+// if three other tiles have known numbers.
 func cardTiles(page sharePage) []tile {
 	first := 1 // the first tile of a collection has the number of videos, so it is moved to the end
 	if page.Report != nil {
-		first = 0 // in a report, it is at the end
+		first = 0 // in a report, the tile with the number of videos is already the last one
 	}
 	var out []tile
 	for n := range page.Tiles {

@@ -32,7 +32,7 @@ type point struct {
 	Quality               string // "measured", "interpolated", "corrected" or "rounded"; for a collection, "interpolated" or "carried" if no video was measured; "" if the quality is not known
 	Source                string
 	Fetched               *time.Time
-	// Computed says for each metric whether its value is interpolated. It is nil, except on the page that compares videos.
+	// Computed says for each metric whether its value is interpolated. It is nil, except on the pages that compare videos or accounts.
 	Computed []bool
 }
 
@@ -41,7 +41,7 @@ func (p point) IsComputed(m int) bool { return m < len(p.Computed) && p.Computed
 
 // chart contains the numbers of a period, which a page shows as a chart and as a table.
 type chart struct {
-	Caption string
+	Caption string // how the numbers are computed; a page folds this text, but shows it in a comparison; "" if nothing needs an explanation
 	Metrics []metric
 	Points  []point // the points of the chart, sorted by day, the newest first
 	Metric  int     // index of the shown metric
@@ -170,7 +170,7 @@ func (c chart) Heading() string {
 	return fmt.Sprintf("%s: total", c.ShownMetric().Label)
 }
 
-// EmptyReason says why the chart shows nothing. It returns "" if at least one number of the chart is known.
+// EmptyReason says why the chart shows nothing. It returns "" if the chart shows at least one known number.
 func (c chart) EmptyReason() string {
 	shows := func(at point) bool {
 		values := at.Values[c.Metric : c.Metric+1]
@@ -214,7 +214,7 @@ func (c chart) Provenance() string {
 		n    int
 		text string
 	}{
-		{counts["interpolated"], "computed from the points before and after"},
+		{counts["interpolated"], "calculated from the fetches before and after"},
 		{counts["corrected"], "lower than before"},
 		{counts["rounded"], "rounded by the source"},
 	} {
@@ -248,7 +248,7 @@ func (c chart) Unmeasured() string {
 	}
 	var sentences []string
 	if interpolated > 0 {
-		sentences = append(sentences, fmt.Sprintf("On %s, counts of some videos are computed from the points before and after.", plural(interpolated, "day", "days")))
+		sentences = append(sentences, fmt.Sprintf("On %s, counts of some videos are calculated from the fetches before and after.", plural(interpolated, "day", "days")))
 	}
 	if carried > 0 {
 		sentences = append(sentences, fmt.Sprintf("On %s, counts of some videos are those of an earlier day, because nothing was fetched since then.", plural(carried, "day", "days")))
@@ -262,14 +262,14 @@ func (c chart) Unmeasured() string {
 // isPositive returns true if n is known and more than 0.
 func isPositive(n *int64) bool { return n != nil && *n > 0 }
 
-// Note says of how many videos the counts of the day were not measured, for example "2 computed, 1 carried". It returns "" if there are none.
+// Note says of how many videos the counts of the day were not measured, for example "2 videos calculated, 1 video with counts of an earlier day". It returns "" if there are none.
 func (p point) Note() string {
 	var parts []string
 	if isPositive(p.Interpolated) {
-		parts = append(parts, formatCount(p.Interpolated)+" computed")
+		parts = append(parts, plural(p.Interpolated, "video", "videos")+" calculated")
 	}
 	if isPositive(p.Carried) {
-		parts = append(parts, formatCount(p.Carried)+" carried")
+		parts = append(parts, plural(p.Carried, "video", "videos")+" with counts of an earlier day")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -287,8 +287,8 @@ func pointOfCollection(h *client.CollectionHistoryPoint, values ...*int64) point
 	return p
 }
 
-// MissingReasons says why days have no number, and why the shown metric is unknown on other days. It returns "" if no reason is known, or if the
-// field Quality is false.
+// MissingReasons says why days have no number, and why the shown metric is unknown on other days. It returns "" if no reason is known, if the
+// field Quality is false, or if the tier hides the numbers.
 func (c chart) MissingReasons() string {
 	if !c.Quality || c.Masked {
 		return ""
@@ -362,8 +362,8 @@ func (c chart) DailyChangesLink() string {
 	return "?" + withParameters(c.query, "view", "gain").Encode()
 }
 
-// valueAt returns a metric's value on the given day, or on the last earlier day with a point. It
-// returns nil if all points are later.
+// valueAt returns a metric's value on the given day, or on the last earlier day with a point. The
+// newest point must be first. The result is nil if the value is unknown or if all points are later.
 func valueAt(points []point, m int, day store.Date) *int64 {
 	for _, p := range points {
 		if p.Day <= day {

@@ -17,14 +17,16 @@ import (
 const (
 	// maxChosen is the maximum number of videos that can be changed at once. A list has at most this number of videos on a page.
 	maxChosen = pageSize
-	// maxNamed is the maximum number of videos that the page names in a list. It reads each of them with one request.
+	// maxNamed is the maximum number of videos that the page names in a list.
 	maxNamed = 10
 )
 
-// chosenPage is the data for the template of the page that changes the videos that the visitor chose in a list. Before the change, it has the buttons of
-// all changes. After it, it has the results.
+// chosenPage is the data for the template of the page that changes the videos that the visitor chose in a list. Before a change, the page has the
+// buttons of all changes. After a change, the page has the results.
 type chosenPage struct {
 	IDs         []string // ids of the chosen videos
+	Tracked     []string // ids of the chosen videos that are tracked; set only before a change
+	Stopped     []string // ids of the chosen videos whose tracking was stopped; set only before a change
 	Back        string   // path and query of the list
 	Named       namedVideos
 	Collections []client.Collection
@@ -150,10 +152,23 @@ func showChosenVideos(v *visit) error {
 	return v.renderChosen(content)
 }
 
-// renderChosen shows the buttons of all changes. If the page has a problem, the response has the status of this problem.
+// renderChosen shows the buttons of all changes that are possible for at least one of the chosen videos. If the page has a problem, the response has
+// the status of this problem.
 func (v *visit) renderChosen(content chosenPage) (err error) {
 	if content.Named, err = v.nameVideos(content.IDs); err != nil {
 		return err
+	}
+	content.Tracked, content.Stopped = nil, nil
+	for _, id := range content.IDs {
+		video, err := v.readVideo(id)
+		switch {
+		case err != nil:
+			return err
+		case video.Removed:
+			content.Stopped = append(content.Stopped, id)
+		case video.AdID != uuid.Nil:
+			content.Tracked = append(content.Tracked, id)
+		}
 	}
 	if content.Collections, err = v.collections(); err != nil {
 		return err

@@ -159,7 +159,7 @@ func (v *visit) sendCollectionCSV(c shownCollection, p period) error {
 			return numbers.Refused
 		}
 		if v.csvPart() == "accounts" {
-			return v.sendAccountSums(fmt.Sprintf("collection-accounts-%s-to-%s", p.Start, p.End), numbers.AccountSums, nil, true)
+			return v.sendCSV(fmt.Sprintf("collection-accounts-%s-to-%s", p.Start, p.End), accountSumRows(numbers.AccountSums, nil, true))
 		}
 		return v.sendHistory("collection-history", numbers.Chart)
 	case "videos":

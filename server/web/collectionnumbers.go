@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -64,15 +65,15 @@ type collectionNumbers struct {
 // shownGain is the gain of a video as a page shows it.
 type shownGain struct {
 	Views *int64
-	Since string // day on which the gain begins; "" if the gain begins with the period
-	Until string // day on which the gain ends; "" if the gain ends with the period
+	Since string // first day that the gain counts; "" if this is the first day of the period
+	Until string // last day that the gain counts; "" if this is the last day of the period
 }
 
 // gainWithDays returns the gain that the page shows for a video in the period p. `gained` is the gain from the API, which covers the days from
 // startDay to endDay.
 func gainWithDays(startDay, endDay *openapi_types.Date, gained *int64, p period) shownGain {
 	if endDay == nil && startDay != nil && store.DateOf(startDay.Time) >= p.End {
-		return shownGain{Since: startDay.String()} // a report from before end_day existed has a gain of 0 here
+		return shownGain{Since: (store.DateOf(startDay.Time) + 1).String()} // a report from before end_day existed has a gain of 0 here
 	}
 	if startDay == nil {
 		return shownGain{Views: gained}
@@ -103,7 +104,8 @@ func (v *visit) loadNumbers(c shownCollection, p period) (n collectionNumbers, e
 	}
 	var history client.CollectionHistory
 	var previous *store.PreviousPeriod
-	// The calls run one after the other, so that the store reads the counts for all of them only once: in the first call, with those of the previous period.
+	// The calls run one after the other, so that the store reads the counts only once: the first call reads them, also for the previous period, and the next
+	// calls use them from memory.
 	if v.csvPart() != "history" {
 		totals := store.CollectionTotalsQuery{Collection: c.Collection.ID, IncludeChildren: c.Subtree, From: p.Start, To: p.End}
 		if _, _, shown := p.previous(); shown {
@@ -127,13 +129,28 @@ func (v *visit) loadNumbers(c shownCollection, p period) (n collectionNumbers, e
 		h := &history[i]
 		points[i] = pointOfCollection(h, gainOfDay(h), h.Views, h.Engagements, h.Videos)
 	}
-	n.Chart = v.newChart(sumCaption+describeJoined(collectionMetrics)+" Days are UTC.",
-		p, collectionMetrics, points)
+	n.Chart = v.newChart(sumCaption+describeJoined(collectionMetrics), p, collectionMetrics, points)
 	n.Chart.setViewsGained(collectionGains(history))
 	n.Chart.Joined, n.Chart.Sums = true, true
 	n.Tiles = collectionTiles(n.Statistics.ReportStatistics, n.Chart, points, p, previous)
+	n.Tiles[0].Span = spanOfGain(history, p)
 	n.Tiles[0].NotCompared = reasonNotCompared(n.Statistics.ReportStatistics, p, previous)
 	return n, nil
+}
+
+// spanOfGain returns the days that the gained views of a collection cover, such as "since 2026-10-31 (2 of 31 days)". It returns "" if the
+// gain of the first day of the period is known, or if the gain of no day is known.
+func spanOfGain(history []client.CollectionHistoryPoint, p period) string {
+	first := p.End + 1
+	for n := range history {
+		if gainOfDay(&history[n]) != nil {
+			first = min(first, store.DateOf(history[n].Date.Time))
+		}
+	}
+	if first <= p.Start || first > p.End {
+		return ""
+	}
+	return fmt.Sprintf("since %s (%d of %d days)", first, p.End-first+1, p.Days)
 }
 
 // reasonNotCompared says why the gained views of a collection are not compared with those of the previous period. It returns "" if they are compared, or
@@ -180,7 +197,8 @@ func collectionTiles(s client.ReportStatistics, c chart, points []point, p perio
 	for m, shown := range c.Metrics { // the tiles and the metrics are in the same order
 		tiles[m].Plain, tiles[m].PerDay, tiles[m].Link, tiles[m].Shown = true, shown.PerDay, c.MetricLink(shown.Name), c.Metric == m
 	}
-	// If no video was in the collection during the whole previous period, its gain covers only a part of its days, so it is not shown.
+	// The tile shows the gain of the previous period only if a video with known views was in the collection during that whole period. If there is no such
+	// video, that gain covers only some days of the previous period.
 	if previous != nil && previous.Counted > 0 && s.ViewsGained != nil {
 		tiles[0].Before = previous.Gained
 		tiles[0].FewerVideos = max(0, *s.Videos-*s.UnknownViews-previous.Counted)

@@ -47,7 +47,7 @@ type collectionsPage struct {
 // reportEntry is a report in the list of all reports.
 type reportEntry struct {
 	store.Report
-	Deleted bool // true if the collection of the report was deleted
+	Deleted bool // true if the collection of the report was deleted; false if the tier hides numbers, because the list of collections is then incomplete
 }
 
 // showCollections shows the tree of collections.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
 )
 
 // videoColumn is a column that a table of videos can show.
@@ -65,6 +66,18 @@ func (c videoColumn) Meaning() string {
 
 func (c videoColumn) kind() string                  { return c.Kind }
 func (c videoColumn) value(video *client.Video) any { return c.Value(video) }
+
+// reasonUnknown says why the gained views of a video are unknown although it has numbers: it has been tracked for less than 7 days. It returns "" for
+// other columns and other reasons.
+func (c videoColumn) reasonUnknown(video *client.Video) string {
+	if c.Name != "views_gained_7d" || video.ViewsGained7D != nil || video.LatestViews == nil || video.LatestUpdatedAt == nil {
+		return ""
+	}
+	if tracked := store.DateOf(video.CreatedAt); store.DateOf(*video.LatestUpdatedAt)-tracked < 7 {
+		return "tracked only since " + tracked.String()
+	}
+	return ""
+}
 
 // IsNumber returns true if the values of the column are numbers, dates or times, which are aligned on the right.
 func (c videoColumn) IsNumber() bool { return c.Kind != "state" }

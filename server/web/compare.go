@@ -81,7 +81,7 @@ func showComparison(v *visit) error {
 		}
 	}
 	if len(chosen) > 0 {
-		content.Chart = v.newComparedChart(lines, p, "Views of each video", "Each line is scaled: 100 is the highest value of the video in the period. The table has the views themselves. Days are UTC.")
+		content.Chart = v.newComparedChart(lines, p, "Views of each video", "Each line is scaled: 100 is the highest value of the video in the period. The table has the views themselves.")
 		if v.csvPart() != "" {
 			return v.sendHistory("comparison", content.Chart)
 		}

@@ -77,7 +77,7 @@ func showAccountComparison(v *visit) error {
 	}
 	if len(chosen) > 0 {
 		content.Chart = v.newComparedChart(lines, p, accountMetrics[shown.index].Label+" of each account",
-			"Each line is scaled: 100 is the highest value of the account in the period. The table has the "+shown.noun+" themselves. Days are UTC.")
+			"Each line is scaled: 100 is the highest value of the account in the period. The table has the "+shown.noun+" themselves.")
 		for _, m := range comparedMetrics {
 			content.Chart.Choices = append(content.Chart.Choices, metricChoice{accountMetrics[m.index].Label, content.Chart.MetricLink(m.noun), m == shown})
 		}

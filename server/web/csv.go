@@ -162,7 +162,7 @@ func (v *visit) sendHistory(name string, c chart) error {
 	}
 	head := []string{"date"}
 	switch {
-	case c.Compared: // each video has a second column, which says whether the number is interpolated
+	case c.Compared: // each video or account has a second column, which says whether the number is interpolated
 		for _, name := range c.CSVNames {
 			head = append(head, name, name+" computed")
 		}

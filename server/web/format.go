@@ -31,6 +31,7 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"multiple":    formatFactor,
 		"ratio":       formatRatio,
 		"when":        p.relativeTime,
+		"dayEnd":      func(closesAt *time.Time) string { return endedDay(*closesAt) },
 		"old":         p.areNumbersOld,
 		"closed":      func(closesAt *time.Time) bool { return hasClosed(closesAt, p.Now()) },
 		"utc":         formatUTC,
@@ -48,8 +49,8 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"words":       func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 		"plural":      plural,
 		"positive":    func(n number) bool { f, ok := valueOf(n); return ok && f > 0 },
-		"tracking":    func(kind any) string { return trackingTypes[deref(kind)] },
-		"disabled":    func(reason any) string { return disabledBecause[deref(reason)] },
+		"tracking":    func(kind any) string { return trackingTypes[textOf(kind)] },
+		"disabled":    func(reason any) string { return disabledBecause[textOf(reason)] },
 		"priority":    func(lane string) string { return cmp.Or(laneDescriptions[lane], lane) },
 		"limited":     func(group any) string { return rateGroupTexts[fmt.Sprint(group)] },
 		"accountName": accountName,
@@ -62,12 +63,15 @@ func (p *Pages) templateFunctions() template.FuncMap {
 		"order": func(v any, column, label string, meaning ...string) sortHead {
 			return sortHead{v, column, label, strings.Join(meaning, "")}
 		},
-		"value":    formatPlain,
-		"seconds":  formatDuration,
-		"length":   formatLength,
-		"cell":     func(c columnValuer, video client.Video) cell { return cell{c.kind(), c.value(&video), &video} },
+		"value":   formatPlain,
+		"seconds": formatDuration,
+		"length":  formatLength,
+		"cell":    func(c columnValuer, video client.Video) cell { return cell{c.kind(), c.value(&video), &video, ""} },
+		"listCell": func(c videoColumn, video client.Video) cell {
+			return cell{c.kind(), c.value(&video), &video, c.reasonUnknown(&video)}
+		},
 		"safeLink": safeLink,
-		"deref":    deref,
+		"textOf":   textOf,
 		"code":     formatCode,
 	}
 }
@@ -80,8 +84,9 @@ var rateGroupTexts = map[string]string{
 	"write":        "Tracking, stopping, histories, changes of tokens and webhooks",
 }
 
-// deref returns the text to which s points, or "" if s is nil.
-func deref(s any) string {
+// textOf returns the text to which s points if s is a *string, and "" if s is nil. It formats any other value with fmt.Sprint, so s must not be a
+// pointer of another type.
+func textOf(s any) string {
 	switch s := s.(type) {
 	case *string:
 		if s != nil {
@@ -166,40 +171,33 @@ func separateThousands(digits string) string {
 	return whole
 }
 
-// formatShort returns a number with at most four digits and a unit such as k or M, for example 1.23M.
+// formatShort returns a number below 10,000 with all digits. It rounds any other number half up to three digits and adds a unit such as k or M, for
+// example 1.23M.
 func formatShort(n number) string {
 	f, ok := valueOf(n)
 	if !ok {
 		return unknown
 	}
-	for _, unit := range []struct {
-		size float64
-		name string
-	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e4, "k"}} {
-		if math.Abs(f) < unit.size {
-			continue
-		}
-		scale := unit.size
-		if unit.name == "k" {
-			scale = 1e3
-		}
-		decimals := 2
-		if math.Abs(f) >= 10*scale {
-			decimals = 1
-		}
-		if math.Abs(f) >= 100*scale {
-			decimals = 0
-		}
-		// Do not round up: 999,999 must not become 1,000k or 1M.
-		step := math.Pow10(decimals)
-		cut := float64(int64(math.Abs(f))/int64(scale/step)) / step
-		sign := ""
-		if f < 0 {
-			sign = "−"
-		}
-		return sign + separateThousands(strconv.FormatFloat(cut, 'f', decimals, 64)) + unit.name
+	size := int64(math.Abs(f))
+	if size < 10_000 {
+		return formatCount(n)
 	}
-	return formatCount(n)
+	sign := ""
+	if f < 0 {
+		sign = "−"
+	}
+	const largest = 1_000_000_000_000
+	for _, unit := range []struct {
+		size int64
+		name string
+	}{{1000, "k"}, {1_000_000, "M"}, {1_000_000_000, "B"}, {largest, "T"}} {
+		for decimals, step := 2, unit.size/100; decimals >= 0; decimals, step = decimals-1, step*10 {
+			if rounded := (size + step/2) / step; rounded < 1000 { // a number such as 999,999 needs fewer decimals or the next unit
+				return sign + strconv.FormatFloat(float64(rounded)/math.Pow10(decimals), 'f', decimals, 64) + unit.name
+			}
+		}
+	}
+	return sign + separateThousands(strconv.FormatInt((size+largest/2)/largest, 10)) + "T"
 }
 
 // formatSigned returns a change as text: a number with a plus or minus sign.
@@ -306,7 +304,7 @@ func formatISO(t any) string {
 }
 
 // relativeTime returns a text such as "3 hours ago" or "in 2 days". If the time is more than 60 days
-// away, it returns the date.
+// away, it returns the date. If t is nil, it returns "never".
 func (p *Pages) relativeTime(t any) string {
 	var at time.Time
 	switch t := t.(type) {
@@ -333,7 +331,7 @@ func (p *Pages) relativeTime(t any) string {
 	case passed < 60*24*time.Hour:
 		return fmt.Sprintf(format, fmt.Sprintf("%d days", int(passed.Hours()/24)))
 	}
-	return at.UTC().Format("2 Jan 2006")
+	return at.UTC().Format(time.DateOnly)
 }
 
 // areNumbersOld returns true if the newest numbers of a video are more than 48 hours old. updatedAt is
@@ -484,9 +482,10 @@ type columnValuer interface {
 
 // cell is one cell of a table of videos: the value of a column for a video.
 type cell struct {
-	Kind  string
-	Value any
-	Video *client.Video
+	Kind   string
+	Value  any
+	Video  *client.Video
+	Reason string // why the value is unknown; "" if it is known, or if the reason is not known
 }
 
 // sortHead is the heading of a table column. A click on the heading sorts the table by the column.

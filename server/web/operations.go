@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
 )
 
@@ -20,6 +22,7 @@ const maxListedTargets = 100
 // operationsPage is the data for the template of the page "Operations", which shows the state of the queue and of the sources.
 type operationsPage struct {
 	Status   collectingStatus
+	Summary  collectingSummary
 	Statuses []statusTotal
 	Shown    string // the chosen fetch status: the page lists the videos and accounts with this status; "" if none is chosen
 	Targets  []queue.TargetStatus
@@ -28,7 +31,7 @@ type operationsPage struct {
 }
 
 // laneDescriptions describes each lane of the queue in words.
-var laneDescriptions = map[string]string{"interactive": "new or refreshed", "premium": "tier premium", "basic": "tiers basic and limited", "free": "no subscription"}
+var laneDescriptions = map[string]string{"interactive": "new or refreshed", "premium": "tier premium", "basic": "tiers basic and limited", "free": "no subscription, or no longer tracked"}
 
 // collectingStatus is the decoded JSON of /status on the address REELTALLY_METRICS_LISTEN. The
 // document docs/operating.md describes it.
@@ -65,17 +68,10 @@ type collectingStatus struct {
 		Backlog      string `json:"backlog"` // how many fetches are late and when they will have been made; "" if none is late
 	} `json:"platforms"`
 	Sources []struct {
-		Source  string       `json:"source"`
-		Pause   *sourcePause `json:"pause"` // during the pause, the collectors send no requests to the source
-		Budgets []struct {
-			Budget   string       `json:"budget"`
-			Used     int64        `json:"used"`
-			Limit    *int64       `json:"limit"`
-			Left     *int64       `json:"left"`
-			ResetsAt time.Time    `json:"resets_at"`
-			Pause    *sourcePause `json:"pause"` // during the pause, the collectors send no requests that count towards the budget
-		} `json:"budgets"`
-		HeldBack string `json:"held_back"` // why and until when answers of the source that videos or accounts do not exist are held back; "" if they are believed
+		Source   string         `json:"source"`
+		Pause    *sourcePause   `json:"pause"` // during the pause, the collectors send no requests to the source
+		Budgets  []sourceBudget `json:"budgets"`
+		HeldBack string         `json:"held_back"` // why and until when the collectors do not believe answers that videos or accounts do not exist; "" if they believe such answers
 	} `json:"sources"`
 	Statuses []struct {
 		Status  string `json:"status"`
@@ -98,6 +94,16 @@ type collectingStatus struct {
 
 // IsCountingLastFetches returns true if the last fetches have not been counted yet since the server started.
 func (s collectingStatus) IsCountingLastFetches() bool { return s.LastFetches == nil }
+
+// sourceBudget says how much of a source's budget is used.
+type sourceBudget struct {
+	Budget   string       `json:"budget"`
+	Used     int64        `json:"used"`
+	Limit    *int64       `json:"limit"`
+	Left     *int64       `json:"left"`
+	ResetsAt time.Time    `json:"resets_at"`
+	Pause    *sourcePause `json:"pause"` // during the pause, the collectors send no requests that count towards the budget
+}
 
 // sourcePause is a pause of a source or of one of its budgets.
 type sourcePause struct {
@@ -145,6 +151,59 @@ func (v *visit) maySeeOperations() bool {
 	return v.id.Organisation.Operator && v.id.Token.HasScope(store.ScopeAdmin)
 }
 
+// collectingSummary says in sentences whether collecting works.
+type collectingSummary struct {
+	Text     string   // how many videos and accounts have recent numbers, and why others have none
+	Problems []string // what keeps numbers from arriving; empty if nothing does
+}
+
+// summary describes the state of collecting. Text is "" if nothing is in the queue. An operator must act if there are problems: fetches are late, a
+// source fails, or at least a tenth of the videos and accounts fail or have old numbers.
+func (p operationsPage) summary() collectingSummary {
+	var s collectingSummary
+	var targets, fresh, stale int64
+	for _, platform := range p.Status.Platforms {
+		targets, fresh, stale = targets+platform.Targets, fresh+platform.Fresh, stale+platform.Stale
+		if platform.Backlog != "" {
+			s.Problems = append(s.Problems, "Fetches of "+link.Platform(platform.Platform).Title()+" are late.")
+		}
+	}
+	for _, source := range p.Status.Sources {
+		if source.Pause != nil && source.Pause.IsFailing() || slices.ContainsFunc(source.Budgets, func(b sourceBudget) bool { return b.Pause != nil && b.Pause.IsFailing() }) {
+			s.Problems = append(s.Problems, "The source "+source.Source+" fails.")
+		}
+		if source.HeldBack != "" {
+			s.Problems = append(s.Problems, "Answers of the source "+source.Source+" are held back.")
+		}
+	}
+	if targets == 0 {
+		return s
+	}
+	counts := map[string]int64{}
+	for _, status := range p.Statuses {
+		counts[status.Status] = status.Targets
+	}
+	sentences := []string{formatCount(fresh) + " of " + plural(targets, "video or account has", "videos and accounts have") + " numbers of the last 36 hours."}
+	var reasons []string
+	for _, r := range []struct{ status, one, many string }{{"failing", "is failing", "are failing"}, {"private", "is private", "are private"}, {"restricted", "is restricted", "are restricted"},
+		{"gone", "is gone from the platform", "are gone from the platform"}, {"unsupported", "has no source", "have no source"}, {"pending", "waits for numbers", "wait for numbers"}} {
+		if n := counts[r.status]; n > 0 {
+			reasons = append(reasons, plural(n, r.one, r.many))
+		}
+	}
+	if len(reasons) > 0 {
+		sentences = append(sentences, words.JoinWithAnd(reasons)+".")
+	}
+	s.Text = strings.Join(sentences, " ")
+	if failing := counts["failing"]; 10*failing >= targets {
+		s.Problems = append(s.Problems, "At least a tenth of the videos and accounts are failing.")
+	}
+	if 10*stale >= targets {
+		s.Problems = append(s.Problems, plural(stale, "video or account has", "videos and accounts have")+" numbers older than 48 hours.")
+	}
+	return s
+}
+
 // showOperations shows the page Operations, which is about the fetches of all organisations. Visitors who may not see it get status 404, as
 // for an unknown address.
 func showOperations(v *visit) error {
@@ -170,6 +229,7 @@ func showOperations(v *visit) error {
 			content.Statuses = append(content.Statuses, total)
 		}
 	}
+	content.Summary = content.summary()
 	if content.Shown != "" {
 		listed := slices.DeleteFunc(slices.Clone(statusNames), func(name string) bool { return name == "stopped" })
 		if !slices.Contains(listed, content.Shown) {

@@ -62,6 +62,9 @@ func (p overviewPage) CoversSevenDays() bool {
 	return p.Chart.Period.Days == 7 && p.Chart.Period.EndsToday()
 }
 
+// WeekAgo returns the first of the 7 days that end today.
+func (p overviewPage) WeekAgo() store.Date { return p.Chart.Period.Today() - 6 }
+
 // showOverview shows the totals of the organisation, the videos whose fetches fail, the latest videos, and the videos that gained the most
 // views.
 func showOverview(v *visit) error {
@@ -96,6 +99,11 @@ func showOverview(v *visit) error {
 
 	content.Videos = trackedCounts{"/video", "video", videos.Total, statusesWithoutNewNumbers(videos.ByStatus)}
 	content.StoppedVideos = videos.Removed
+	if content.StoppedVideos > 0 {
+		for _, n := range []int{overviewViews, overviewEngagements} { // the first tiles have the order of the metrics
+			content.Tiles[n].Also = "also counts videos no longer tracked"
+		}
+	}
 	content.Accounts = trackedCounts{"/account", "account", accounts.Total, statusesWithoutNewNumbers(accounts.ByStatus)}
 	if content.overviewLists, err = v.loadOverviewLists(videos, accounts); err != nil {
 		return err
@@ -130,7 +138,7 @@ func (v *visit) loadOverviewLists(videos, accounts client.Statistics) (overviewL
 	}
 	shownVideos := slices.DeleteFunc(topVideos.Data, func(video client.Video) bool { return !hasPresentGain(video.ViewsGained7D, video.FetchStatus) })
 	shownAccounts := slices.DeleteFunc(topAccounts.Data, func(account client.Account) bool {
-		return !hasPresentGain(account.ViewsGained7D, client.FetchStatus(deref(account.FetchStatus)))
+		return !hasPresentGain(account.ViewsGained7D, client.FetchStatus(textOf(account.FetchStatus)))
 	})
 	return overviewLists{FailingVideos: failingVideos.Data, FailingAccounts: failingAccounts.Data, Latest: latest.Data,
 		Top: shownVideos[:min(len(shownVideos), maxListed)], TopAccounts: shownAccounts[:min(len(shownAccounts), maxListed)]}, nil
@@ -308,7 +316,7 @@ func overviewTiles(c chart, points []point, gains viewGains, p period) []tile {
 		case overviewViews:
 			var since store.Date
 			if t.Change, since = gains.between(p.Start, p.End); since > 0 {
-				t.Span = "since " + since.String()
+				t.Span = "since " + (since + 1).String() // the first day with a known gain
 			}
 			if t.Before, since = gains.between(first, last); since > 0 || !shown {
 				t.Before = nil // the gain of the whole previous period is not known

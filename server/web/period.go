@@ -25,6 +25,7 @@ type period struct {
 	Oldest     store.Date // oldest day that a history may have in the organisation's tier
 	Choices    []int32    // lengths of periods that the organisation's tier allows, in days
 	today      store.Date
+	refused    bool       // true if the period in the query was refused; the page then shows the default period
 	first      string     // first day in the query, as text, if the query was refused; "" otherwise
 	last       string     // last day in the query, as text, if the query was refused; "" otherwise
 	query      url.Values // query of the page; a link to another period keeps all parameters except those of the period
@@ -43,7 +44,7 @@ func (v *visit) period() (period, error) {
 	query := v.r.URL.Query()
 	p.Days = 30
 	p.Start, p.End, p.Custom = p.today-store.Date(p.Days)+1, p.today, false
-	p.first, p.last, p.query = query.Get("start"), query.Get("end"), withParameters(query, "start", "", "end", "", "days", "")
+	p.refused, p.first, p.last, p.query = true, query.Get("start"), query.Get("end"), withParameters(query, "start", "", "end", "", "days", "")
 	return p, nil
 }
 
@@ -137,8 +138,8 @@ func (p period) HiddenFields() []hiddenField {
 	return hiddenFields(withParameters(p.query, "days", "", "start", "", "end", ""))
 }
 
-// Refused returns true if the first or the last day in the query of the page is invalid. The page then shows the default period.
-func (p period) Refused() bool { return p.first != "" || p.last != "" }
+// Refused returns true if the period in the query of the page is invalid. The page then shows the default period.
+func (p period) Refused() bool { return p.refused }
 
 // First returns the value of the form field for the first day of the period.
 func (p period) First() string { return cmp.Or(p.first, p.Start.String()) }
@@ -149,11 +150,12 @@ func (p period) Last() string { return cmp.Or(p.last, p.End.String()) }
 // Today returns the current day.
 func (p period) Today() store.Date { return p.today }
 
-// limits returns the days that a page names beside a change or gain in the period: `since` if the change begins after the period has begun, and `until`
-// if it ends before the period. They are "" for a change that covers the whole period. first and last are the days of the counts whose difference is the change.
+// limits returns the days that a page names beside a change or gain in the period: `since`, the first day that the change counts, if it is after the first
+// day of the period, and `until`, the last day that the change counts, if it is before the last day of the period. If the period ends today, a change until yesterday counts as complete. since and until are "" for a
+// change that covers the whole period. first and last are the days of the counts whose difference is the change.
 func (p period) limits(first, last store.Date) (since, until string) {
 	if first >= p.Start {
-		since = first.String()
+		since = (first + 1).String()
 	}
 	lastDay := p.End
 	if p.EndsToday() {
@@ -166,7 +168,8 @@ func (p period) limits(first, last store.Date) (since, until string) {
 }
 
 // EndsToday returns true if the last day of the period is the current day, so that the newest numbers belong to the period. It returns false for every
-// report, also if its last day is the current day, because a report gets no numbers after it was saved.
+// report, also if its last day is the current day, because a report gets no numbers after it was saved: its page
+// does not set the field today.
 func (p period) EndsToday() bool { return p.End == p.today }
 
 // Text returns the period as text, such as "2026-02-16 to 2026-02-22".

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 	openapi_types "github.com/oapi-codegen/runtime/types"
@@ -48,8 +49,9 @@ type reportPage struct {
 	Tiles     []tile
 	Chart     chart
 	Amounts   *amounts // amounts to pay to the accounts; nil if the query of the page has no rate, or if the terms were refused
-	// AmountsForm has the query of the page as its values, of which the rate, the cap and the currency are fields of the form "Amounts to pay".
+	// AmountsForm has the query of the page as its values, of which the rate, the cap, the currency and start_views are fields of the form "Amounts to pay".
 	AmountsForm form
+	StartViews  startViews
 	// WithCaptions and WithAccounts are true if the page and its CSV files show the captions of the videos and the accounts. They are always true on the
 	// page for members.
 	WithCaptions, WithAccounts bool
@@ -60,8 +62,7 @@ type reportPage struct {
 }
 
 // reportRow is a video of a report with its caption and its account. The page of an older report, which has no captions and accounts, shows those of
-// today. Its fields are not those of an embedded client.ReportVideo, because a template
-// needs much more memory to find an embedded field.
+// today. reportRow does not embed client.ReportVideo, because a template needs much more memory to find an embedded field.
 type reportRow struct {
 	AdLink                                string
 	Removed                               bool
@@ -73,7 +74,7 @@ type reportRow struct {
 	Username                              string // name of the video's account; "" if it is unknown
 }
 
-// newReportRow returns the row of a video without its caption and its account.
+// newReportRow returns the row of a video. It does not set the caption and the account.
 func newReportRow(v client.ReportVideo) reportRow {
 	return reportRow{AdLink: v.AdLink, Removed: v.Removed, AddedAt: v.AddedAt, UploadedAt: v.UploadedAt, StartDay: v.StartDay, EndDay: v.EndDay,
 		ViewsAtStart: v.ViewsAtStart, ViewsGained: v.ViewsGained, ViewsAtEnd: v.ViewsAtEnd}
@@ -94,10 +95,10 @@ func (p *reportPage) fillRows() {
 	for n, video := range p.Report.Videos {
 		row := newReportRow(video)
 		if p.WithCaptions {
-			row.Title = strings.TrimSpace(deref(video.Title))
+			row.Title = strings.TrimSpace(textOf(video.Title))
 		}
 		if p.WithAccounts {
-			row.Username = deref(video.Username)
+			row.Username = textOf(video.Username)
 		}
 		p.Videos[n] = row
 	}
@@ -143,23 +144,35 @@ func (p reportPage) ListedAccounts() []client.ReportAccount {
 	return p.Report.Accounts[:min(maxAccounts, len(p.Report.Accounts))]
 }
 
-// sendReportCSV sends the videos or accounts of a report as a CSV file if the query of the page asks for them, and the days otherwise. withIDs says
-// whether the file of the accounts has their ids.
-func (v *visit) sendReportCSV(page *reportPage, withIDs bool) error {
+// sendReportCSV sends the videos or accounts of a report as a CSV file if the query of the page asks for them, and the days otherwise. forMembers says
+// whether the file of the accounts has their ids, and whether the name of the file has the name of the collection. A share page can have another heading.
+func (v *visit) sendReportCSV(page *reportPage, forMembers bool) error {
 	name := fmt.Sprintf("report-%d", page.Report.Number)
+	if words := wordsForFileName(page.Name); forMembers && words != "" {
+		name += "-" + words
+	}
+	name += fmt.Sprintf("-%s-to-%s", page.Chart.Period.Start, page.Chart.Period.End)
 	switch {
 	case v.csvPart() == "accounts" && page.WithAccounts:
 		if page.AmountsForm.Refused != nil {
 			return page.AmountsForm.Refused
 		}
-		return v.sendAccountSums(name+"-accounts", page.Report.Accounts, page.Amounts, withIDs)
+		rows := accountSumRows(page.Report.Accounts, page.Amounts, forMembers)
+		for n := range rows {
+			of := []string{strconv.FormatInt(page.Report.Number, 10), page.Chart.Period.Start.String(), page.Chart.Period.End.String()}
+			if n == 0 {
+				of = []string{"report", "period_start", "period_end"}
+			}
+			rows[n] = append(of, rows[n]...)
+		}
+		return v.sendCSV(name+"-accounts", rows)
 	case v.csvPart() != "videos":
 		return v.sendHistory(name, page.Chart)
 	}
-	head := []string{"link", "username", "title", "removed", "added_at", "start_day", "end_day", "views_at_start", "views_gained", "views_at_end"}
+	head := []string{"link", "username", "title", "removed", "uploaded_at", "added_at", "start_day", "end_day", "views_at_start", "views_gained", "views_at_end"}
 	rows := [][]string{head}
 	for _, r := range page.Videos {
-		rows = append(rows, []string{formula.Escape(r.AdLink), formula.Escape(r.Username), formula.Escape(r.Title), strconv.FormatBool(r.Removed), csvValue(r.AddedAt),
+		rows = append(rows, []string{formula.Escape(r.AdLink), formula.Escape(r.Username), formula.Escape(r.Title), strconv.FormatBool(r.Removed), csvValue(r.UploadedAt), csvValue(r.AddedAt),
 			csvValue(r.StartDay), csvValue(r.EndDay), csvNumber(r.ViewsAtStart), csvNumber(r.ViewsGained), csvNumber(r.ViewsAtEnd)})
 	}
 	for n := range rows {
@@ -173,9 +186,17 @@ func (v *visit) sendReportCSV(page *reportPage, withIDs bool) error {
 	return v.sendCSV(name+"-videos", rows)
 }
 
-// sendAccountSums sends the accounts of a report or a collection as a CSV file. toPay are the amounts of the accounts; if it is nil, the file has no
-// amounts. The ids of the accounts are a column only if withIDs is true.
-func (v *visit) sendAccountSums(fileNamePrefix string, accounts []client.ReportAccount, toPay *amounts, withIDs bool) error {
+// wordsForFileName returns the letters and digits of a name for the name of a file: in lower case, with a hyphen in place of other characters. It cuts the
+// result after 50 characters.
+func wordsForFileName(name string) string {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	letters := []rune(strings.Join(words, "-"))
+	return strings.Trim(string(letters[:min(len(letters), 50)]), "-")
+}
+
+// accountSumRows returns the rows of a CSV file with the accounts of a report or a collection. toPay are the amounts of the accounts; if it is nil, the
+// file has no amounts. The ids of the accounts are a column only if withIDs is true.
+func accountSumRows(accounts []client.ReportAccount, toPay *amounts, withIDs bool) [][]string {
 	head := []string{"account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views"}
 	rows := [][]string{append(head, toPay.csvColumns()...)}
 	for n, a := range accounts {
@@ -183,7 +204,7 @@ func (v *visit) sendAccountSums(fileNamePrefix string, accounts []client.ReportA
 		if a.AccountID != nil {
 			id = a.AccountID.String()
 		}
-		row := []string{id, formula.Escape(deref(a.Username)), string(a.Platform), csvValue(a.Videos), csvNumber(a.ViewsGained), csvValue(a.UnknownGains),
+		row := []string{id, formula.Escape(textOf(a.Username)), string(a.Platform), csvValue(a.Videos), csvNumber(a.ViewsGained), csvValue(a.UnknownGains),
 			csvNumber(a.ViewsAtEnd), csvValue(a.UnknownViews)}
 		rows = append(rows, append(row, toPay.csvFields(n)...))
 	}
@@ -192,7 +213,7 @@ func (v *visit) sendAccountSums(fileNamePrefix string, accounts []client.ReportA
 			rows[n] = rows[n][1:]
 		}
 	}
-	return v.sendCSV(fileNamePrefix, rows)
+	return rows
 }
 
 // showReport shows the page of a report. A report contains the numbers that a collection had when the report was made. These numbers never
@@ -219,7 +240,8 @@ func (v *visit) renderReport(status int, refusedShare form) error {
 	query := v.r.URL.Query()
 	content.AmountsForm.Values = query
 	if len(content.Report.Accounts) > 0 { // older reports, and reports with hidden numbers, have no accounts
-		if content.Amounts, content.AmountsForm.Refused = newAmounts(query, content.Report.Accounts); content.AmountsForm.Refused != nil && status == http.StatusOK {
+		content.StartViews = newStartViews(&content.Report, content.Chart.Period)
+		if content.Amounts, content.AmountsForm.Refused = newAmounts(query, content.Report.Accounts, content.StartViews); content.AmountsForm.Refused != nil && status == http.StatusOK {
 			status = content.AmountsForm.Refused.Status
 		}
 	}
@@ -257,12 +279,12 @@ func (p reportPage) AccountsCSVLink() string {
 		return "?csv=accounts"
 	}
 	terms := p.AmountsForm
-	return "?" + withParameters(nil, "csv", "accounts", "rate", terms.Get("rate"), "cap", terms.Get("cap"), "currency", terms.Get("currency")).Encode()
+	return "?" + withParameters(nil, "csv", "accounts", "rate", terms.Get("rate"), "cap", terms.Get("cap"), "currency", terms.Get("currency"), "start_views", terms.Get("start_views")).Encode()
 }
 
 // HiddenAmountFields returns the hidden inputs of the form "Amounts to pay". They keep the metric and the view of the chart.
 func (p reportPage) HiddenAmountFields() []hiddenField {
-	return hiddenFields(withParameters(p.AmountsForm.Values, "rate", "", "cap", "", "currency", ""))
+	return hiddenFields(withParameters(p.AmountsForm.Values, "rate", "", "cap", "", "currency", "", "start_views", ""))
 }
 
 // ShareAction returns the address to which the form of the share page is sent. If the form had no address, the browser would keep the fragment #accounts
@@ -303,9 +325,9 @@ func submitReportShareForm(v *visit) error {
 	}, v.renderReport)
 }
 
-// needsReportVideos returns true if the answer contains the videos of the report. The answer to HEAD has no body.
+// needsReportVideos returns true if the response needs the videos of the report. The response to a HEAD request for the page has no body.
 func (v *visit) needsReportVideos() bool {
-	return v.csvPart() == "videos" || v.csvPart() == "" && v.r.Method != http.MethodHead
+	return v.csvPart() == "videos" || v.csvPart() == "accounts" && paysStartViews(v.r.URL.Query()) || v.csvPart() == "" && v.r.Method != http.MethodHead
 }
 
 // loadReport reads the report at path from the API, without the points of its videos. The result has no rows of videos and no share panel. It has no
@@ -337,9 +359,10 @@ func (v *visit) loadReport(path string) (content reportPage, err error) {
 		points[n] = pointOfCollection(h, gainOfDay(h), h.Views, h.Engagements, h.Videos)
 	}
 	slices.SortFunc(points, func(a, b point) int { return int(b.Day - a.Day) })
-	content.Chart = v.newChart("The value of a day is the sum over the videos of the report that were in the collection on that day. The report has the values that were known when it was saved."+describeJoined(collectionMetrics)+" Days are UTC.", p, collectionMetrics, points)
+	content.Chart = v.newChart("The value of a day is the sum over the videos of the report that were in the collection on that day. The report has the values that were known when it was saved."+describeJoined(collectionMetrics), p, collectionMetrics, points)
 	content.Chart.setViewsGained(collectionGains(r.Days))
 	content.Chart.Joined, content.Chart.Sums = true, true
 	content.Tiles = collectionTiles(r.Statistics, content.Chart, points, p, nil)
+	content.Tiles[0].Span = spanOfGain(r.Days, p)
 	return content, nil
 }

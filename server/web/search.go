@@ -71,8 +71,8 @@ func isLink(text string) bool {
 	return err == nil || strings.Contains(text, "://")
 }
 
-// AnyEnd is the end of a username in a request from a page to the API. Such a request selects all accounts whose usernames begin with the text
-// before AnyEnd. No username contains it. In requests of programs, it has no meaning.
+// AnyEnd is a wildcard at the end of a username in a request from a page to the API. Such a request selects all accounts whose usernames begin with the
+// text before AnyEnd. No username contains AnyEnd. In requests of programs, AnyEnd has no meaning.
 const AnyEnd = "*"
 
 // usernamesWithBeginning returns the value of the API's query parameter "username" that selects the accounts whose usernames begin with the text. The

@@ -56,8 +56,8 @@ func (v *visit) shareKind() (store.ShareKind, bool) {
 	return "", false
 }
 
-// shareVisit is the visit of a share page by a visitor who is allowed to see the page. It can read only data of the shared collection or report
-// from the API.
+// shareVisit is the visit of a share page by a visitor who is allowed to see the page. Its methods read only data of the shared
+// collection or report from the API.
 type shareVisit struct {
 	visit    *visit
 	share    store.Share
@@ -116,7 +116,7 @@ func (p sharePage) UnlistedAccounts() bool {
 	return !p.Masked && p.AccountCount > int64(len(p.Accounts))
 }
 
-// showShare shows the share page of a collection or report, or the form for its password.
+// showShare shows the share page of a collection or report, sends its numbers as a CSV file, or shows the form for the password.
 func showShare(v *visit) error {
 	share, err := v.openShare()
 	if err != nil {
@@ -191,7 +191,7 @@ func (v *visit) openShare() (store.Share, error) {
 
 // askForPassword shows the form for the password of a share page. This page shows nothing of the collection or report.
 func (v *visit) askForPassword(share store.Share, status int, problem *Problem) error {
-	return v.executeTemplate(status, "share", "shared", sharePage{Title: "Password", Locked: true, Problem: problem, Theme: "auto", Address: v.shareURL(share)})
+	return v.executeTemplate(status, "share", "shared", sharePage{Title: "This page is protected", Locked: true, Problem: problem, Theme: "auto", Address: v.shareURL(share)})
 }
 
 // submitSharePassword checks the password in the form and gives the browser a cookie that opens the share page.
@@ -320,7 +320,7 @@ func (s *shareVisit) choosePage(page *sharePage) error {
 }
 
 // summarise returns the numbers of the tiles as one line of text, for example "2 videos · 10.5k views". The first tile must have the number of
-// videos. The text names days as the length of the period. Without tiles, the line has only the number of videos in the list.
+// videos. The text has the length of the period in days. Without tiles, the line has only listedVideos, the number of videos in the list.
 func summarise(tiles []tile, days int32, listedVideos int64) string {
 	if len(tiles) == 0 {
 		return plural(listedVideos, "video", "videos")
@@ -357,7 +357,7 @@ func (s *shareVisit) loadVideos(page *sharePage) error {
 	return nil
 }
 
-// loadSums sets the period of the page, and reads the sums of the collection. If the page shows the history, loadSums reads it too.
+// loadSums sets the period of the page, and reads the sums of the collection. If the page shows the history, loadSums also makes its chart.
 func (s *shareVisit) loadSums(page *sharePage) error {
 	p, err := s.period()
 	if err != nil {
@@ -381,20 +381,20 @@ func (s *shareVisit) loadSums(page *sharePage) error {
 	if err != nil {
 		return err
 	}
+	var history client.CollectionHistory
+	if err := s.getFromAPI("/history", query, &history); err != nil {
+		return err
+	}
 	page.Tiles = []tile{{Label: "Videos", Value: now.Videos, Stopped: now.VideosRemoved, Plain: true}}
 	for _, m := range sums {
 		sum, unknownCount := m.currentSum(&now)
 		page.Tiles = append(page.Tiles, tile{Label: m.Label, Value: sum, Unknown: unknownCount, Plain: true})
 		if m.Name == "views" {
-			page.Tiles = append(page.Tiles, tile{Label: "Gained views", Value: now.ViewsGained, Percent: now.Increase, Unknown: now.UnknownGains, Plain: true, Gain: true})
+			page.Tiles = append(page.Tiles, tile{Label: "Gained views", Value: now.ViewsGained, Percent: now.Increase, Unknown: now.UnknownGains, Plain: true, Gain: true, Span: spanOfGain(history, p)})
 		}
 	}
 	if !s.settings.ShowHistory || len(sums) == 0 {
 		return nil
-	}
-	var history client.CollectionHistory
-	if err := s.getFromAPI("/history", query, &history); err != nil {
-		return err
 	}
 	points := make([]point, len(history))
 	for n := range history {
@@ -413,7 +413,7 @@ func (s *shareVisit) loadSums(page *sharePage) error {
 			}
 		}
 	}
-	c := s.visit.newChart(sumCaption+describeJoined(names)+" Days are UTC.", p, names, points)
+	c := s.visit.newChart(sumCaption+describeJoined(names), p, names, points)
 	c.setViewsGained(collectionGains(history))
 	c.Sums = true
 	page.Chart = &c

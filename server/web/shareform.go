@@ -16,7 +16,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-// sharePanel is what the section "Share page" of a collection and of a report have in common.
+// sharePanel is the part that the sections "Share page" of a collection and of a report have in common.
 type sharePanel struct {
 	ShareAccess  client.Access
 	ShareURL     string // address of the share page; "" if the collection or report is private
@@ -27,14 +27,21 @@ type sharePanel struct {
 	LastDayOver  bool       // true if the last day in the share form is over
 }
 
-// fill sets the fields of the panel. A form that was refused keeps its submitted values.
+// fill sets the fields of the panel. A form that was refused keeps its submitted values. While there is no share page, the form proposes a protected page.
 func (p *sharePanel) fill(v *visit, access client.Access, hash *string, closes *time.Time, kind store.ShareKind) (err error) {
 	p.ShareAccess, p.ShareCloses, p.ShareExpired = access, closes, hasClosed(closes, v.Now())
 	if p.ShareForm.Refused == nil {
-		p.ShareForm.Values = url.Values{"access": {string(access)}, "last_day": {lastDay(closes)}}
+		proposed := access
+		if access == client.AccessPrivate {
+			proposed = client.AccessProtected
+		}
+		p.ShareForm.Values = url.Values{"access": {string(proposed)}, "last_day": {lastDay(closes)}}
 	}
 	if closesAt, err := endOfDay(p.ShareForm.Get("last_day")); err == nil { // a refused form can contain text that is not a day
 		p.LastDayOver = hasClosed(closesAt, v.Now())
+	}
+	if access == client.AccessPrivate && v.r.URL.Query().Get("notice") == sharePrivate {
+		v.notice, v.noticeLink = noticeTexts[sharePrivate]+" To open it, choose who can open it:", noticeLink{"Share page", v.r.URL.EscapedPath() + "?" + withParameters(v.r.URL.Query()).Encode() + "#share"}
 	}
 	if hash != nil && access != client.AccessPrivate {
 		p.ShareURL = v.AppURL + sharePaths[kind] + *hash
@@ -85,6 +92,14 @@ func (v *visit) loadSharePanel(c shownCollection, submitted form) (p collectionS
 // hasClosed returns true if a share page is closed at the time now. closesAt is nil if the page stays open.
 func hasClosed(closesAt *time.Time, now time.Time) bool {
 	return closesAt != nil && !closesAt.After(now)
+}
+
+// endedDay returns the UTC day that ends at the given time, as YYYY-MM-DD. It returns "" if the time is not the end of a day.
+func endedDay(t time.Time) string {
+	if !t.Equal(t.UTC().Truncate(24 * time.Hour)) {
+		return ""
+	}
+	return lastDay(&t)
 }
 
 // lastDay returns the last UTC day on which a share page is open, as YYYY-MM-DD. It returns "" if the
@@ -141,7 +156,10 @@ func (v *visit) submitShare(page string, save func() error, render func(status i
 		return err
 	}
 	notice := shareSaved
-	if hasClosed(closes, v.Now()) && v.r.PostFormValue("access") != string(client.AccessPrivate) {
+	switch {
+	case v.r.PostFormValue("access") == string(client.AccessPrivate):
+		notice = sharePrivate
+	case hasClosed(closes, v.Now()):
 		notice = "share-closed"
 	}
 	v.redirectTo(page + "?" + withParameters(v.r.URL.Query(), "notice", notice).Encode())

@@ -76,8 +76,8 @@ func (v *visit) redirectToLastPage(t tableView) bool {
 	return true
 }
 
-// refuseFilter makes the page show err and returns nil, if err is a *Problem with status 400, such as an invalid filter. It returns other
-// errors unchanged. For a CSV file, it returns every error unchanged.
+// refuseFilter handles an error of a list. If err is a *Problem with status 400, such as an invalid filter, refuseFilter makes the page show err
+// and returns nil. It returns other errors unchanged. For a CSV file, it returns every error unchanged.
 func (v *visit) refuseFilter(err error) error {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok || problem.Status != http.StatusBadRequest || v.csvPart() != "" {

@@ -1,6 +1,9 @@
 package web
 
 import (
+	"cmp"
+	"strings"
+
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -8,6 +11,7 @@ import (
 type tile struct {
 	Label  string
 	Value  *int64   // the number that the tile shows; nil if it is unknown, or if the tile shows a percentage
+	Reason string   // why Value is unknown; "" if it is known, or if another part of the page says why
 	Ratio  *float64 // the percentage that the tile shows if IsRate is true
 	IsRate bool     // true if the tile shows a percentage instead of a number
 	Change *int64   // the change of Value in the period; nil if it is unknown
@@ -18,9 +22,10 @@ type tile struct {
 	FewerVideos int64
 	NotCompared string   // why the tile has no comparison with the previous period; "" if it has one, or needs none
 	Gain        bool     // true if Value itself is the gain of the period, so that a text outside of the page must name the period
-	Span        string   // the days that Change covers, in words, such as "since 2026-11-20"; "" for the whole period
-	Plain       bool     // true if the tile does not show Change; it shows Percent or Note instead, if one of them is set
-	Percent     *float64 // the change of Value in the period, in percent; nil if it is unknown or not shown
+	OfTotal     bool     // true if Value is a sum over videos, so that Change is the change of this sum and not a gain
+	Span        string   // the days that Change or a gain covers, in words, such as "since 2026-11-20"; "" for the whole period
+	Plain       bool     // true if the tile does not show Change; it shows Percent and Details instead
+	Percent     *float64 // the gain in percent of the views with which it begins; nil if it is unknown or not shown
 	Unknown     *int64   // number of videos whose count is unknown and therefore missing in Value
 	Stopped     *int64   // number of videos that are no longer tracked
 	PerDay      bool     // if true, Value is the sum over the days of the period, and Before is the sum over the days of the previous period
@@ -30,17 +35,37 @@ type tile struct {
 	// NewCounts names the counts, such as "views", if Change and Before include the ones that videos already had when their tracking started. Such
 	// changes are not gains. NewCounts is "" for other tiles.
 	NewCounts string
+	Also      string // what the number counts, too, such as "also counts videos no longer tracked"; "" if nothing
 	// Members says how many videos joined or left the sum in the period, if the change of the sum contains their counts. Such a change is not a gain.
 	// Members is "" for other tiles.
 	Members string
 }
 
-// LabelWithPeriod returns the label of the tile. If the tile shows the gain of a period, the label says how many days the period has.
+// LabelWithPeriod returns the label of the tile. If the tile shows the gain of a period, the label says which days it covers.
 func (t tile) LabelWithPeriod(days int32) string {
 	if !t.Gain {
 		return t.Label
 	}
-	return t.Label + " in " + plural(days, "day", "days")
+	span, _, _ := strings.Cut(t.spanText(days), " (")
+	return t.Label + " " + span
+}
+
+// spanText returns the days that a gain or change covers, in words, such as "in 30 days". days is the length of the period.
+func (t tile) spanText(days int32) string {
+	return cmp.Or(t.Span, "in "+plural(days, "day", "days"))
+}
+
+// Details returns the line below the number of a tile whose field Plain is true, such as "in 30 days, unknown for 1 video". days is the length of the
+// period.
+func (t tile) Details(days int32) string {
+	var parts []string
+	if (t.Gain || t.PerDay) && t.Value != nil {
+		parts = append(parts, t.spanText(days))
+	}
+	if note := t.Note(); note != "" {
+		parts = append(parts, note)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Note says which videos are missing in the number of a tile, or how many of the counted videos are no longer tracked. It returns "" if
@@ -119,7 +144,8 @@ func computeChange(points []point, m int, p period) (change *int64, span string)
 
 // endsOfChange returns the two points whose difference is the change of a metric in the period. It uses only points with a known value of the metric,
 // and not after the period: `last` is the newest of these points, and `first` is the newest one before the period. Without a point before the period,
-// `first` is the oldest one in it. Both results are nil if the period has no known value, or if this is the only one. The points must be sorted by day, the newest first.
+// `first` is the oldest one in it. Both results are nil if the period has no known value, or if no earlier value is known. The points must be sorted by
+// day, the newest first.
 func endsOfChange(points []point, m int, p period) (first, last *point) {
 	for n := range points {
 		at := &points[n]

@@ -16,7 +16,7 @@ var utcTimePattern = regexp.MustCompile(`\d{4}-\d{2}-\d{2} \d{2}:\d{2} UTC`)
 // script of the pages shows in the time zone of the browser.
 func formatTimes(text any) template.HTML {
 	var out strings.Builder
-	rest := deref(text)
+	rest := textOf(text)
 	for _, found := range utcTimePattern.FindAllString(rest, -1) {
 		before, after, _ := strings.Cut(rest, found)
 		out.WriteString(template.HTMLEscapeString(before))

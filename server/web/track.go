@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -27,24 +28,44 @@ type trackPage struct {
 	Progress      progress
 	Problems      []*Problem // why the API refused whole requests, or why links were not sent to it
 	Left          []string   // links that were not tracked because of the problems; they stay in the form
-	Repeated      int        // number of links that were pasted more than once, in different forms
-	Notes         []string   // what else happened to the links
+	Repeated      []string   // pasted links that repeat an earlier link, also in another form
+	Notes         []pasteNote
 	Warnings      []string
+}
+
+// pasteNote says what happened to pasted text that has no row of its own in the table of results. Lines has the first maxNamed texts, and More is the
+// number of the others.
+type pasteNote struct {
+	Text  string
+	Lines []string
+	More  int
+}
+
+// newPasteNote returns a note about pasted texts. Long texts are cut.
+func newPasteNote(text string, lines []string) pasteNote {
+	note := pasteNote{Text: text, More: max(0, len(lines)-maxNamed)}
+	for _, line := range lines[:len(lines)-note.More] {
+		if shown := []rune(line); len(shown) > 200 {
+			line = string(shown[:200]) + "…"
+		}
+		note.Lines = append(note.Lines, line)
+	}
+	return note
 }
 
 // trackResult is the result of tracking one link.
 type trackResult struct {
-	Link    string
-	Kind    string // "video" or "account"
-	ID      string // id of the video or account; "" if the link was refused
-	Path    string // path of the dashboard page of the video or account; "" if the link was refused
-	Word    string // the result in words, for example Tracked
-	Class   string // CSS class that gives the result its colour
-	Icon    string
-	Reason  string
-	Waiting bool        // true if the page in the browser regularly asks the server whether the video or account has numbers
-	Already bool        // true if the video or account was tracked before. startProgress sets Already to false if the fetch status is "pending" or unknown
-	State   *firstFetch // state of a video or account that was tracked before; nil if it was not looked up, or if its fetch status is "pending" or unknown
+	Link                 string
+	Kind                 string // "video" or "account"
+	ID                   string // id of the video or account; "" if the link was refused
+	Path                 string // path of the dashboard page of the video or account; "" if the link was refused
+	Word                 string // the result in words, for example Tracked
+	Class                string // CSS class that gives the result its colour
+	Icon                 string
+	Reason               string
+	Waiting              bool        // true if the page in the browser regularly asks the server whether the video or account has numbers
+	ShownAsTrackedBefore bool        // true if the video or account was tracked before. startProgress sets this field to false if the fetch status is "pending" or unknown
+	State                *firstFetch // state of a video or account that was tracked before; nil if it was not looked up, or if its fetch status is "pending" or unknown
 }
 
 // trackingOrder lists the tracking types of accounts in the order of the form.
@@ -123,12 +144,20 @@ func splitLinks(text string) []string {
 // addressPattern matches a word that can be a mistyped link, or the link of a platform that is not supported.
 var addressPattern = regexp.MustCompile(`://|^[^\s/]+\.[^\s/]+/`)
 
-// linksIn returns the links in a text, in order and without duplicates. For a line without links, it
-// returns the words that can be mistyped links.
-func linksIn(text string) []string {
-	var links []string
-	seen := map[string]bool{}
+// pastedText has what each line of a pasted text contains. Empty lines are left out.
+type pastedText struct {
+	Links    []string // links in order and without duplicates. For a line without links, the words that can be mistyped links
+	Repeated []string // links of an earlier line, once for each further line
+	Other    []string // lines without a link
+}
+
+// readPasted finds the links in a text.
+func readPasted(text string) pastedText {
+	var pasted pastedText
+	seen := map[string]int{} // number of the last line with each link
+	number := 0
 	for line := range strings.Lines(text) {
+		number++
 		var found []string
 		for _, match := range linkPattern.FindAllString(line, -1) {
 			found = append(found, splitLinks(match)...)
@@ -141,15 +170,27 @@ func linksIn(text string) []string {
 				}
 			}
 		}
+		hasLink := false
 		for _, l := range found {
 			// A comma, a bracket or a similar mark at the end belongs to the text around the link.
-			if l = strings.TrimRight(l, ".,;:!?)]}>|"); l != "" && !seen[l] {
-				seen[l] = true
-				links = append(links, l)
+			if l = strings.TrimRight(l, ".,;:!?)]}>|"); l == "" {
+				continue
 			}
+			hasLink = true
+			switch seen[l] {
+			case 0:
+				pasted.Links = append(pasted.Links, l)
+			case number:
+			default:
+				pasted.Repeated = append(pasted.Repeated, l)
+			}
+			seen[l] = number
+		}
+		if line = strings.TrimSpace(line); !hasLink && line != "" {
+			pasted.Other = append(pasted.Other, line)
 		}
 	}
-	return links
+	return pasted
 }
 
 // maxPasted is the maximum number of links in one submission of the page. It is also the maximum number of videos and
@@ -165,8 +206,11 @@ func trackPastedLinks(v *visit) error {
 		}
 		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}
 	}
-	content := trackPage{Text: v.r.PostFormValue("links"), Collection: v.r.PostFormValue("collection"), TrackingType: v.r.PostFormValue("tracking_type")}
-	links := linksIn(content.Text)
+	// The form that adds links to a collection after they were tracked sends each link in a field of its own.
+	content := trackPage{Text: cmp.Or(v.r.PostFormValue("links"), strings.Join(v.r.PostForm["link"], "\n")), Collection: v.r.PostFormValue("collection"), TrackingType: v.r.PostFormValue("tracking_type")}
+	pasted := readPasted(content.Text)
+	links := pasted.Links
+	content.Repeated = pasted.Repeated
 	if len(links) == 0 {
 		content.Problems = []*Problem{{Status: http.StatusBadRequest, Detail: "The text has no links. Paste at least one."}}
 	}
@@ -190,16 +234,17 @@ func trackPastedLinks(v *visit) error {
 		}
 		content.addWarnings(result.Warnings)
 		for _, e := range result.Results {
+			content.addRepeated(some, e.Positions)
 			if e.Code != nil && *e.Code == client.TrackFailureWrongKind { // a short link that leads to an account
 				accounts = append(accounts, e.URL)
 				continue
 			}
-			content.addResult("video", e.URL, e.VideoID, e.Status, e.Error, e.Positions)
+			content.addResult("video", e.URL, e.VideoID, e.Status, e.Error)
 		}
 	}
 	var trackingType *client.TrackingType
-	// The first type is the default of the API. It is not sent, so that the API does not warn that tracked accounts keep another type, if the visitor
-	// has not chosen a type.
+	// The first type is the default of the API, and is not sent. Otherwise, if the visitor has not chosen a type, the API would warn that tracked accounts
+	// keep another type.
 	if content.TrackingType != "" && content.TrackingType != trackingOrder[0] {
 		trackingType = new(client.TrackingType(content.TrackingType))
 	}
@@ -211,13 +256,14 @@ func trackPastedLinks(v *visit) error {
 		}
 		content.addWarnings(result.Warnings)
 		for _, e := range result.Results {
-			content.addResult("account", e.URL, e.AccountID, e.Status, e.Error, e.Positions)
+			content.addRepeated(some, e.Positions)
+			content.addResult("account", e.URL, e.AccountID, e.Status, e.Error)
 		}
 	}
 	if err := v.startProgress(&content); err != nil {
 		return err
 	}
-	content.addMessages(len(links), surplus)
+	content.addMessages(len(links), surplus, pasted.Other)
 	v.keepInHistory()
 	return v.renderTrackingForm(content)
 }
@@ -264,12 +310,16 @@ const (
 	wordAlreadyTracked = "Already tracked"
 )
 
-// addResult adds the result of one link. itemKind is "video" or "account". itemID is nil if the link was refused. positions has the positions of
-// the link in the request.
-func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status client.TrackStatus, reason *string, positions client.LinkPositions) {
-	if len(positions) > 1 {
-		p.Repeated++
+// addRepeated notes the links that the API found to mean the same as an earlier link of the request. positions has the positions of the link and of its
+// other forms in the request.
+func (p *trackPage) addRepeated(sent []string, positions client.LinkPositions) {
+	for _, at := range positions[min(1, len(positions)):] {
+		p.Repeated = append(p.Repeated, sent[at])
 	}
+}
+
+// addResult adds the result of one link. itemKind is "video" or "account". itemID is nil if the link was refused.
+func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status client.TrackStatus, reason *string) {
 	r := trackResult{Link: url, Kind: itemKind, Reason: textOrEmpty(reason)}
 	switch status {
 	case client.TrackStatusTracked:
@@ -278,7 +328,7 @@ func (p *trackPage) addResult(itemKind, url string, itemID *uuid.UUID, status cl
 			r.Reason = "Next, " + trackingTypes[cmp.Or(p.TrackingType, trackingOrder[0])] + " are found and tracked."
 		}
 	case client.TrackStatusAlreadyTracked:
-		r.Word, r.Class, r.Icon, r.Reason, r.Waiting, r.Already = wordAlreadyTracked, "neutral", "check", "", true, true
+		r.Word, r.Class, r.Icon, r.Reason, r.Waiting, r.ShownAsTrackedBefore = wordAlreadyTracked, "neutral", "check", "", true, true
 	default:
 		r.Word, r.Class, r.Icon = "Refused", "bad", "alert"
 	}
@@ -297,7 +347,7 @@ func (v *visit) startProgress(content *trackPage) error {
 	lookUps := 0
 	for n := range content.Results {
 		r := &content.Results[n]
-		if id, err := uuid.Parse(r.ID); err == nil && r.Already && lookUps < maxLookUps {
+		if id, err := uuid.Parse(r.ID); err == nil && r.ShownAsTrackedBefore && lookUps < maxLookUps {
 			lookUps++
 			state, err := v.lookUpItem(r.Kind, id)
 			if err != nil {
@@ -309,7 +359,7 @@ func (v *visit) startProgress(content *trackPage) error {
 			case state.isFailing():
 				r.State = &state
 			default:
-				r.Already = false // a video or account that still waits for numbers is shown like a newly tracked one
+				r.ShownAsTrackedBefore = false // a video or account that still waits for numbers is shown like a newly tracked one
 			}
 		}
 		if r.Waiting {
@@ -324,10 +374,10 @@ func (v *visit) startProgress(content *trackPage) error {
 	return nil
 }
 
-// addMessages adds the messages about links that were pasted more than once, refused or not sent. It moves the refused links to the beginning of the
+// addMessages adds the messages about links that were pasted more than once, refused or not sent, and about the lines without a link. It moves the refused links to the beginning of the
 // results, and keeps in the form only the links that can be tracked with the next submission. pasted is the number of links in the form, and surplus
 // has those of them that were not sent because they are too many.
-func (p *trackPage) addMessages(pasted int, surplus []string) {
+func (p *trackPage) addMessages(pasted int, surplus, linesWithoutLink []string) {
 	if len(surplus) > 0 {
 		p.Problems = append(p.Problems, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf(
 			"You pasted %s links, but at most %s can be tracked at a time. The last %s are still in the text field. Press \"Track\" once more to track them.",
@@ -342,11 +392,11 @@ func (p *trackPage) addMessages(pasted int, surplus []string) {
 		p.Results = append(refused, slices.DeleteFunc(p.Results, func(r trackResult) bool { return r.ID == "" })...)
 		p.Warnings = append(p.Warnings, plural(len(refused), "link was", "links were")+" refused; the list below says why.")
 	}
-	switch {
-	case p.Repeated == 1:
-		p.Notes = append(p.Notes, "1 link was pasted more than once, in different forms. It is listed once.")
-	case p.Repeated > 1:
-		p.Notes = append(p.Notes, formatCount(p.Repeated)+" links were pasted more than once, in different forms. Each is listed once.")
+	if n := len(p.Repeated); n > 0 {
+		p.Notes = append(p.Notes, newPasteNote(plural(n, "link repeats", "links repeat")+" an earlier link, exactly or in another form. The list below has each video and account once.", p.Repeated))
+	}
+	if n := len(linesWithoutLink); n > 0 {
+		p.Notes = append(p.Notes, newPasteNote(plural(n, "line has no link, so it was ignored.", "lines have no link, so they were ignored."), linesWithoutLink))
 	}
 }
 
@@ -378,6 +428,39 @@ func (p trackPage) ChosenCollection() *client.Collection {
 		return nil
 	}
 	return &p.Collections[at]
+}
+
+// TrackedLinks returns the links that are tracked now, if the page offers to add them to a collection: the visitor chose no collection, and there is one.
+func (p trackPage) TrackedLinks() []string {
+	if p.Collection != "" || len(p.Collections) == 0 {
+		return nil
+	}
+	var links []string
+	for _, r := range p.Results {
+		if r.ID != "" {
+			links = append(links, r.Link)
+		}
+	}
+	return links
+}
+
+// TrackedItems says how many videos and accounts the tracked links are, for example "2 videos and 1 account".
+func (p trackPage) TrackedItems() string {
+	counts := map[string]int{}
+	for _, r := range p.Results {
+		if r.ID != "" {
+			counts[r.Kind]++
+		}
+	}
+	videos, accounts := counts["video"], counts["account"]
+	var parts []string
+	if videos > 0 {
+		parts = append(parts, plural(videos, "video", "videos"))
+	}
+	if accounts > 0 {
+		parts = append(parts, plural(accounts, "account", "accounts"))
+	}
+	return words.JoinWithAnd(parts)
 }
 
 // RefusedLinks returns the refused links as text, one a line.

@@ -22,7 +22,7 @@ type progress struct {
 	Ended   bool         // true if the page stops requesting the progress although numbers are still missing
 }
 
-// firstFetch describes a video or account after its first fetch. It contains the fetch status, and the number of views or followers.
+// firstFetch is the state of the first fetch of a video or account: the fetch status, and the number of views or followers.
 type firstFetch struct {
 	ID, Status, Detail string
 	Views              *int64 // views of a video, or followers of an account
@@ -46,10 +46,10 @@ func (f firstFetch) isFailing() bool {
 	return !f.hasArrived() && f.Status != "" && f.Status != string(client.FetchStatusPending)
 }
 
-// OnlyFailing returns true if each video and account that has no numbers yet was fetched without success.
+// OnlyFailing returns true if the fetches of all videos and accounts that have no numbers yet have failed or are late.
 func (p progress) OnlyFailing() bool { return len(p.Failing) == len(p.Waiting) }
 
-// HasManyLinks returns true if the API fetches the links behind those of smaller requests.
+// HasManyLinks returns true if there are more than manyLinks links. They are fetched after the links of smaller requests.
 func (p progress) HasManyLinks() bool { return p.Total > manyLinks }
 
 // FetchedCount returns how many of the tracked videos and accounts are no longer waiting for their first fetch.

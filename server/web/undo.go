@@ -12,8 +12,8 @@ import (
 )
 
 // addition is what a form added to a collection: the videos or accounts that were not added to it before. All of them have the same time of adding.
-// The button Undo takes exactly these out again. A member that was taken out and added again meanwhile has another time, so it stays, unless
-// both additions were made with the same first day of the gains.
+// The button Undo takes exactly these videos or accounts out again. If one of them was taken out and added again meanwhile, it has another time
+// of adding and stays, unless both additions were made with the same first day of the gains.
 type addition struct {
 	Kind       string        // "video" or "account"
 	Collection string        // id of the collection

@@ -48,7 +48,7 @@ type uploadColumn struct {
 	Uploads             int
 }
 
-// latestUploads reads the latest uploads of an account that are tracked, at most maxUploads.
+// latestUploads reads the latest tracked uploads of an account, at most maxUploads.
 func (v *visit) latestUploads(id string) (client.AccountVideoPage, error) {
 	var found client.AccountVideoPage
 	query := url.Values{"paginated": {"true"}, "limit": {formatPlain(maxUploads)}, "order_by": {"uploaded_at"}}

@@ -55,13 +55,14 @@ func showVideo(v *visit) error {
 		}
 	}
 	video := &content.Video
-	content.Chart = v.newChart("Days are UTC.", p, videoMetrics, pointsForPeriod(points, p))
+	content.Chart = v.newChart("", p, videoMetrics, pointsForPeriod(points, p))
 	content.Chart.Quality = true
 	content.Chart.Missing = missingNumbers{AddedAt: video.CreatedAt, Unfetched: video.LatestUpdatedAt == nil, FetchedAt: video.LatestUpdatedAt, Unknown: notGiven}
 	if v.csvPart() != "" {
 		return v.sendHistory("video-history", content.Chart)
 	}
 	content.Tiles = metricTiles(content.Chart, points, p, []*int64{video.LatestViews, video.LatestLikes, video.LatestComments, video.LatestShares, video.LatestBookmarks})
+	content.explainUnknownCounts()
 	if outlierMultiplier(video) != nil && video.LinkedAccountID != nil {
 		var account client.Account
 		if err := v.getFromAPI("/accounts/"+video.LinkedAccountID.String(), nil, &account); err != nil {
@@ -76,6 +77,23 @@ func showVideo(v *visit) error {
 		content.Wait = v.secondsToWait(video.NextFetchAt)
 	}
 	return v.renderPage(http.StatusOK, "video", "videos", titleOf(*video), content)
+}
+
+// explainUnknownCounts sets the reason of each tile whose number is unknown although the video was fetched: the source of the newest point does not give
+// this count, or the platform hides it. HiddenStats does not say which counts are hidden. If p.Newest is nil, no reason is set.
+func (p *videoPage) explainUnknownCounts() {
+	if p.Newest == nil {
+		return
+	}
+	reason := "not given by " + *p.Newest.Source
+	if p.Video.HiddenStats {
+		reason += ", or hidden by the platform"
+	}
+	for m := range p.Tiles {
+		if p.Tiles[m].Value == nil {
+			p.Tiles[m].Reason = reason
+		}
+	}
 }
 
 // changeVideo performs the action of a button on the page of a video, and shows the page again.

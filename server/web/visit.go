@@ -49,13 +49,14 @@ type page struct {
 	Refused    *Problem
 	Search     string // text in the search field
 	OwnSearch  bool   // true if the content has a search field for videos, so that the bar at the top has none
+	IsTrack    bool   // true on the page Track; the bar at the top then has no link to it, because the link would empty the form
 	Content    any
 }
 
 // renderPage sends a page, with the navigation around it. templateName is the name of the page's template, and templateData is the data that
 // only this template needs.
 func (v *visit) renderPage(status int, templateName, section, title string, templateData any) error {
-	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), OwnSearch: templateName == "videos", Notice: v.notice, NoticeLink: v.noticeLink, Refused: v.refused,
+	shown := page{Title: title, Section: section, Content: templateData, Search: v.r.URL.Query().Get("q"), OwnSearch: templateName == "videos", IsTrack: templateName == "track", Notice: v.notice, NoticeLink: v.noticeLink, Refused: v.refused,
 		Org: v.id.Organisation, MadeUp: v.Backend.IsDataMadeUp(), Masked: v.hidesNumbers(), CanSeeOperations: v.maySeeOperations(), ReadOnly: v.isReadOnly(), Theme: v.theme()}
 	if shown.Org.Name != "" {
 		fetchable, err := v.Backend.FetchableLinks(v.r.Context())
@@ -156,6 +157,9 @@ const refreshScheduled = "refresh-scheduled"
 // shareSaved is the value of the query parameter "notice" after a share page was changed.
 const shareSaved = "share-saved"
 
+// sharePrivate is the value of the query parameter "notice" after a share page was changed that is private.
+const sharePrivate = "share-private"
+
 // awaitsNumbers returns true if the visitor has requested new numbers and they have not arrived yet. updatedAt is the time of the newest numbers. It
 // is nil if there are none. If the new numbers have arrived, awaitsNumbers sets the notice that says so.
 func (v *visit) awaitsNumbers(updatedAt *time.Time) bool {
@@ -188,6 +192,7 @@ var noticeTexts = map[string]string{ //nolint:gosec // the texts contain no cred
 	"created":                "The collection was created.",
 	"collection-changed":     "The collection was changed.",
 	shareSaved:               "The share page was changed.",
+	sharePrivate:             "Saved. Nobody can open the page: it is private.",
 	"share-closed":           "The share page was changed. It is closed, because its last day has passed.",
 	"theme":                  "The colours were changed in this browser.",
 	"token-revoked":          "The token was revoked.",

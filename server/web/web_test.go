@@ -17,7 +17,7 @@ import (
 	"github.com/reeltally/reeltally/store"
 )
 
-func TestLinksIn_findsLinksInPastedText(t *testing.T) {
+func TestReadPasted_findsLinksInPastedText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
 		"https://www.tiktok.com/@a/video/1":                                              {"https://www.tiktok.com/@a/video/1"},
@@ -37,7 +37,21 @@ func TestLinksIn_findsLinksInPastedText(t *testing.T) {
 		"https://l.facebook.com/l.php?u=https%3A%2F%2Fyoutu.be%2Fa,https://x.example/b":  {"https://l.facebook.com/l.php?u=https%3A%2F%2Fyoutu.be%2Fa", "https://x.example/b"},
 		" \n\t\n": nil,
 	} {
-		require.Equal(t, want, linksIn(text), "%q", text)
+		require.Equal(t, want, readPasted(text).Links, "%q", text)
+	}
+}
+
+func TestReadPasted_accountsForEachLine(t *testing.T) {
+	t.Parallel()
+	got := readPasted("1. https://x.example/a\n\n2. @carlos.runs\r\n3. https://x.example/a,\n  \n<a href='https://x.example/b'>https://x.example/b</a>\nnonsense\nhello world\n!!!\nhttps://x.example/a\nnonsense")
+	require.Equal(t, pastedText{Links: []string{"https://x.example/a", "https://x.example/b", "nonsense"},
+		Repeated: []string{"https://x.example/a", "https://x.example/a", "nonsense"}, Other: []string{"2. @carlos.runs", "hello world", "!!!"}}, got)
+}
+
+func TestEventTexts_describeEachTypeOfEventsThatAWebhookCanChoose(t *testing.T) {
+	t.Parallel()
+	for _, kind := range store.EventTypes {
+		require.Equal(t, kind != store.EventWebhookTest, eventTexts[kind] != "", kind)
 	}
 }
 
@@ -74,10 +88,11 @@ func TestSecondsToWait_isTheTimeUntilTheNextFetch(t *testing.T) {
 	}
 }
 
-func TestFormatFunctions_roundDownAndReturnDashForNil(t *testing.T) {
+func TestFormatFunctions_roundHalfUpAndReturnDashForNil(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int64]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 9_999: "9,999", 10_000: "10.0k", 99_999: "99.9k", 999_999: "999k",
-		1_000_000: "1.00M", 1_150_000: "1.15M", 16_100: "16.1k", 1_239_999: "1.23M", 12_390_000: "12.3M", 999_999_999: "999M", 1_234_567_890: "1.23B", 999_999_999_999: "999B", 1_000_000_000_000: "1.00T", 1_234_567_000_000_000: "1,234T", -12_390_000: "−12.3M", -5: "−5"} {
+	for n, want := range map[int64]string{0: "0", 7: "7", 999: "999", 1000: "1,000", 9_999: "9,999", 10_000: "10.0k", 10_049: "10.0k", 10_050: "10.1k", 99_949: "99.9k", 99_950: "100k", 99_999: "100k", 919_457: "919k", 919_500: "920k", 999_499: "999k", 999_500: "1.00M", 999_999: "1.00M",
+		1_000_000: "1.00M", 1_150_000: "1.15M", 16_100: "16.1k", 4_107_057: "4.11M", 1_234_999: "1.23M", 1_235_000: "1.24M", 9_994_999: "9.99M", 9_995_000: "10.0M", 12_390_000: "12.4M", 999_999_999: "1.00B", 1_234_567_890: "1.23B", 999_999_999_999: "1.00T", 1_000_000_000_000: "1.00T",
+		999_500_000_000_000: "1,000T", 1_234_567_000_000_000: "1,235T", 1<<53 - 1: "9,007T", -12_390_000: "−12.4M", -999_999: "−1.00M", -5: "−5"} {
 		require.Equal(t, want, formatShort(n), n)
 	}
 	require.Equal(t, "1,234,567,890", formatCount(int64(1_234_567_890)))
@@ -298,12 +313,12 @@ func TestGainWithDays_namesDaysOnlyIfTheGainDoesNotCoverThePeriod(t *testing.T) 
 	require.Equal(t, shownGain{Views: gained, Until: text(109)}, of(99, 109, gained), "a report has no counts from after it was saved")
 	p.today = 110
 	require.Equal(t, shownGain{Views: gained, Until: text(108)}, of(99, 108, gained))
-	require.Equal(t, shownGain{Views: gained, Since: text(100)}, of(100, 110, gained))
-	require.Equal(t, shownGain{Views: gained, Since: text(102), Until: text(105)}, of(102, 105, gained))
-	require.Equal(t, shownGain{Since: text(102)}, of(102, 102, nil), "an unknown gain has no last day")
+	require.Equal(t, shownGain{Views: gained, Since: text(101)}, of(100, 110, gained))
+	require.Equal(t, shownGain{Views: gained, Since: text(103), Until: text(105)}, of(102, 105, gained))
+	require.Equal(t, shownGain{Since: text(103)}, of(102, 102, nil), "an unknown gain has no last day")
 	require.Equal(t, shownGain{}, of(0, 0, nil))
-	require.Equal(t, shownGain{Views: gained, Since: text(102)}, of(102, 0, gained), "old reports have no last day")
-	require.Equal(t, shownGain{Since: text(110)}, of(110, 0, new(int64(0))), "old reports have a gain of 0 if it is unknown")
+	require.Equal(t, shownGain{Views: gained, Since: text(103)}, of(102, 0, gained), "old reports have no last day")
+	require.Equal(t, shownGain{Since: text(111)}, of(110, 0, new(int64(0))), "old reports have a gain of 0 if it is unknown")
 }
 
 func TestMissingReasons_countsDaysByReason(t *testing.T) {
@@ -339,7 +354,7 @@ func TestProvenance_countsDaysByQuality(t *testing.T) {
 			c.Points = append(c.Points, point{Quality: quality})
 		}
 	}
-	require.Equal(t, "Of the 30 days in the period, 23 were measured, 3 were computed from the points before and after, 1 was lower than before, "+
+	require.Equal(t, "Of the 30 days in the period, 23 were measured, 3 were calculated from the fetches before and after, 1 was lower than before, "+
 		"2 were rounded by the source, 4 were without a number.", c.Provenance())
 	c.Quality = false
 	require.Empty(t, c.Provenance())

@@ -59,9 +59,24 @@ func (v *visit) readWebhooks() (webhookSettings, error) {
 var disabledBecause = map[string]string{string(store.DisabledByRequest): "on request", string(store.DisabledGone): "because its server answered with status 410",
 	string(store.DisabledFailing): "because all attempts failed for three days"}
 
+// eventTexts says for each type of events when an event is sent. The document docs/webhooks.md has the details.
+var eventTexts = map[store.EventType]string{
+	store.EventVideoMetrics:    "A count of a video changed",
+	store.EventVideoMilestone:  "A video reached 1,000 views, 10,000 views and so on",
+	store.EventVideoOutlier:    "A video reached 10 or 25 times the median views of its account",
+	store.EventVideoViewsFell:  "A video has fewer views than before",
+	store.EventVideoStatus:     "The status of a video changed, for example because it is gone",
+	store.EventVideoRemoved:    "The tracking of a video was stopped",
+	store.EventVideoDiscovered: "A new video of a tracked account was found",
+	store.EventAccountMetrics:  "The followers of an account changed, or the number of accounts that it follows",
+	store.EventAccountStatus:   "The status of an account changed, for example because it is private",
+	store.EventWebhookDisabled: "Another webhook was disabled",
+}
+
 // eventChoice is a type of events in the form for a new webhook.
 type eventChoice struct {
 	Type   store.EventType
+	Text   string // when an event of the type is sent
 	Chosen bool
 }
 
@@ -69,7 +84,7 @@ type eventChoice struct {
 func (p settingsPage) EventChoices() []eventChoice {
 	var choices []eventChoice
 	for _, t := range p.Webhooks.Types {
-		choices = append(choices, eventChoice{t, slices.Contains(p.NewWebhook.Values["type"], string(t))})
+		choices = append(choices, eventChoice{t, eventTexts[t], slices.Contains(p.NewWebhook.Values["type"], string(t))})
 	}
 	return choices
 }

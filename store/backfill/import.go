@@ -130,7 +130,7 @@ type importState struct {
 	merged        []*mergedVideo // videos that the import changes or adds
 	daily, weekly [][]any        // new rows of snapshots_daily and snapshots_weekly
 	replaced      []replacedWeek // rows of snapshots_weekly to delete
-	gone          []storedPoint  // stored points to delete: they were imported without counts, and points with counts replace them
+	toDelete      []storedPoint  // stored points to delete: they were imported without counts, and points with counts replace them
 }
 
 // replacedWeek identifies a stored weekly point. The import replaces it by a later point of the same week.
@@ -267,7 +267,7 @@ func (i *importState) mergeVideo(m *mergedVideo) {
 	m.setLatestCounts()
 	m.setFirstViews()
 	i.merged = append(i.merged, m)
-	i.gone = append(i.gone, m.gone...)
+	i.toDelete = append(i.toDelete, m.toDelete...)
 	for _, w := range m.addedWeekly {
 		if stored := m.storedWeek(w.week()); stored != nil {
 			i.replaced = append(i.replaced, replacedWeek{m.after.ID, w.week()})
@@ -285,7 +285,7 @@ func (i *importState) writeChanges() error {
 	if len(i.merged) == 0 {
 		return nil
 	}
-	for _, p := range i.gone {
+	for _, p := range i.toDelete {
 		for _, table := range []string{"snapshots_daily", "snapshots_weekly"} {
 			err := i.Tx.Exec(`DELETE FROM `+table+` WHERE organisation_id = ? AND video_id = ? AND day = ?`, i.ID(), p.VideoID, p.Day).Error
 			if err != nil {
@@ -340,8 +340,8 @@ func (i *importState) writeChanges() error {
 	return db.RunWrites(i.Tx, ingest.StatementsForTotals(i.Tx, store.SumsByOrganisation(before), store.SumsByOrganisation(after))...)
 }
 
-// saveKnownCounts stores the latest counts of videos that got new points with those targets that were never fetched. The first fetch is then
-// compared with these counts. i.merged must be in the order of the targets.
+// saveKnownCounts stores in the queue the latest counts of the existing videos that got new points. It changes only targets that were never fetched:
+// see queue.SaveKnownCounts. The first fetch is then compared with these counts. i.merged must be in the order of the targets.
 func (i *importState) saveKnownCounts() error {
 	var entries []queue.Entry
 	for _, m := range i.merged {

@@ -426,8 +426,7 @@ func TestImport_tracksNewVideosAndKeepsStoppedVideosStopped(t *testing.T) {
 		db.Clock.Advance(24 * time.Hour)
 		require.Equal(t, []string{storetest.VideoLink(t, 1).ID}, storetest.DueTargets(t, db))
 
-		_, err = o.StopVideos(t.Context(), []store.Ref{{Link: watch}}, true)
-		require.NoError(t, err)
+		storetest.StopVideos(t, o, watch)
 		done, err = backfill.Import(t.Context(), o, importOf(watch, viewsPoint(day-2, 2), viewsPoint(day, 5)), false)
 		require.NoError(t, err)
 		require.True(t, done[0].Stopped)

@@ -114,8 +114,9 @@ func (m *mergedVideo) areLikesHidden() bool {
 	return m.before.HiddenStats && m.before.Latest.Likes == nil
 }
 
-// likesHiddenSince returns the first day whose sums do not include the video's likes. It returns nil if the likes are not hidden. The result is the
-// day of the first measured point after the last measured point with likes. If no point is later, the likes were hidden on the day of that last point.
+// likesHiddenSince returns the first day whose sums do not include the video's likes. It returns nil if the likes are not hidden, or if the video has no
+// measured points. The result is the day of the first measured point after the last measured point with likes. If that last point is the newest measured
+// point, the result is its own day. If no measured point has likes, the result is the day of the first measured point.
 func (m *mergedVideo) likesHiddenSince() *db.Date {
 	if !m.areLikesHidden() {
 		return nil
@@ -212,8 +213,9 @@ func (i *importState) updateDays() error {
 	return i.updateAccountDays(accounts)
 }
 
-// eachDay calls updateDay for each day that needs a new or changed row, the oldest day first. The function
-// updateDay must add the change c to the stored row with the index storedIndex.
+// eachDay calls updateDay for each day that needs a new or changed row, the oldest day first. The function updateDay must make the row of the day from
+// the stored row with the index storedIndex, by adding the change c. This stored row is that of the day or, if the day has none, that of the last earlier
+// day. If there is no such row, storedIndex is -1.
 func (h *history) eachDay(storedDays []db.Date, updateDay func(day db.Date, storedIndex int, c dayChange)) {
 	// The slice storedDays has the days that already have a row, in ascending order.
 	days := slices.Concat(storedDays, slices.Collect(maps.Keys(h.measured)))
@@ -237,7 +239,7 @@ func (h *history) eachDay(storedDays []db.Date, updateDay func(day db.Date, stor
 }
 
 // updateOrganisationDays updates the rows of organisation_days with the changes of h. If begun is true, today gets a row, as if the organisation
-// had tracked videos today. As with such tracking, the organisation's first row needs a point.
+// had tracked videos today. But if the organisation has no rows yet and the import adds no points, no row is written.
 func (i *importState) updateOrganisationDays(h *history, begun bool) error {
 	var rows []organisationDay
 	if err := db.Scoped(i.Tx, "organisation_days", i.ID()).Order("day").Find(&rows).Error; err != nil {
@@ -250,7 +252,7 @@ func (i *importState) updateOrganisationDays(h *history, begun bool) error {
 	if begun && len(rows)+len(h.measured) > 0 {
 		h.measured[i.Now.Day()] = true
 	}
-	if len(rows) == 0 && len(h.measured) > 0 { // without a measured day, no row is stored, so the import of many links without points does not count the videos each time
+	if len(rows) == 0 && len(h.measured) > 0 { // if no day is measured, no row is stored, so addTracked need not count all videos and accounts
 		if err := i.addTracked(h); err != nil {
 			return err
 		}
@@ -336,31 +338,10 @@ func (i *importState) updateAccountDays(changesByAccount map[uuid.UUID]*history)
 	var gains [][]any
 	var restarted []uuid.UUID // accounts whose sum of gained views begins anew, because a collector of an earlier release wrote the last row
 	for _, id := range ids {
-		rows, first := of[id], len(out)
-		// An earlier release wrote rows without gained views. The gains of earlier days are then unknown, too.
-		hasUnknownGains := slices.ContainsFunc(rows, store.AccountDay.HasUnknownGain)
-		storedDays := make([]db.Date, len(rows))
-		for n := range rows {
-			storedDays[n] = rows[n].Day
-		}
-		changesByAccount[id].eachDay(storedDays, func(day db.Date, row int, c dayChange) {
-			d := store.AccountDay{OrganisationID: i.ID(), AccountID: id}
-			if row >= 0 {
-				d = rows[row]
-			}
-			if d.Day != day {
-				d.Day, d.FetchedAt, d.Source = day, nil, new(ImportSource)
-			}
-			d.Videos += c.videos
-			viewsUnknown := d.Views == nil
-			c.addToSums(&d.Counts)
-			if d.ViewsGained != nil || viewsUnknown && d.Views != nil && !hasUnknownGains {
-				d.ViewsGained = new(valueOrZero(d.ViewsGained) + c.gained)
-			}
-			out = append(out, d)
-		})
+		changed := i.changedDays(id, of[id], changesByAccount[id])
+		out = append(out, changed...)
 		// The changed rows come last, so that they replace the stored rows of the same days.
-		days := slices.Concat(rows, out[first:])
+		days := slices.Concat(of[id], changed)
 		slices.SortStableFunc(days, func(a, b store.AccountDay) int { return cmp.Compare(a.Day, b.Day) })
 		if len(days) > 0 {
 			last := days[len(days)-1]
@@ -381,6 +362,35 @@ func (i *importState) updateAccountDays(changesByAccount map[uuid.UUID]*history)
 	}
 	list := db.OrgRows{Name: "g", Columns: []string{"organisation_id uuid", "id uuid", "total bigint", "gained bigint"}, Rows: gains}
 	return list.Exec(i.Tx, "UPDATE accounts SET views_gained = g.total, views_gained_7d = g.gained FROM g WHERE accounts.organisation_id = {org} AND accounts.id = g.id")
+}
+
+// changedDays returns the rows of account_days that an account has after the changes. It leaves out days that do not change. stored are the account's
+// rows before the import, the oldest first.
+func (i *importState) changedDays(account uuid.UUID, stored []store.AccountDay, changes *history) []store.AccountDay {
+	// If an earlier release wrote a row, the row lacks the gained views. The gains of earlier days are then unknown, too.
+	hasUnknownGains := slices.ContainsFunc(stored, store.AccountDay.HasUnknownGain)
+	storedDays := make([]db.Date, len(stored))
+	for n := range stored {
+		storedDays[n] = stored[n].Day
+	}
+	var out []store.AccountDay
+	changes.eachDay(storedDays, func(day db.Date, row int, c dayChange) {
+		d := store.AccountDay{OrganisationID: i.ID(), AccountID: account}
+		if row >= 0 {
+			d = stored[row]
+		}
+		if d.Day != day {
+			d.Day, d.FetchedAt, d.Source = day, nil, new(ImportSource)
+		}
+		d.Videos += c.videos
+		viewsUnknown := d.Views == nil
+		c.addToSums(&d.Counts)
+		if d.ViewsGained != nil || viewsUnknown && d.Views != nil && !hasUnknownGains {
+			d.ViewsGained = new(valueOrZero(d.ViewsGained) + c.gained)
+		}
+		out = append(out, d)
+	})
+	return out
 }
 
 // upsertDays inserts n rows into a table. If a row with the same key exists, the values in the

@@ -48,9 +48,9 @@ func storedTotals(t *testing.T, db *storetest.DB, tableAndCondition string, args
 	return totals
 }
 
-// trackedFor returns an organisation that began to track two videos of two accounts ten days ago. The first video is of @one and has 100 views. The
-// second video is of @two and has 7 views.
-func trackedFor(t *testing.T, db *storetest.DB) (o *store.Org, first, second link.Link, begin store.Date) {
+// orgWithTwoVideos returns an organisation that has just begun to track two videos of two accounts. The first video is of @one and has 100 views. The
+// second video is of @two and has 7 views. The day begin is today.
+func orgWithTwoVideos(t *testing.T, db *storetest.DB) (o *store.Org, first, second link.Link, begin store.Date) {
 	t.Helper()
 	o = storetest.NewOrg(t, db)
 	first = storetest.ParseLink(t, "https://www.tiktok.com/@one/video/7301234500000000001")
@@ -64,7 +64,7 @@ func trackedFor(t *testing.T, db *storetest.DB) (o *store.Org, first, second lin
 func TestImport_keepsTheDaysOnWhichTheAccountDidNotHaveTheVideo(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, moved, other, begin := trackedFor(t, db)
+		o, moved, other, begin := orgWithTwoVideos(t, db)
 		db.Clock.Advance(2 * 24 * time.Hour)
 		storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{other: storetest.Views(8)})
 		db.Clock.Advance(3 * 24 * time.Hour)
@@ -89,7 +89,7 @@ func TestImport_keepsTheDaysOnWhichTheAccountDidNotHaveTheVideo(t *testing.T) {
 func TestImport_knowsNoGainsOfDaysBeforeTheFirstViewsWereStored(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, first, second, begin := trackedFor(t, db)
+		o, first, second, begin := orgWithTwoVideos(t, db)
 		for _, old := range []string{"videos SET first_views = NULL", "organisation_days SET first_views = NULL", "organisation_totals SET first_views = 0"} {
 			db.Exec(t, "UPDATE "+old) // as after the update of a database that has no first views
 		}
@@ -117,7 +117,7 @@ func TestImport_keepsTheDaysOnWhichTheVideoWasStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-				o, stopped, other, begin := trackedFor(t, db)
+				o, stopped, other, begin := orgWithTwoVideos(t, db)
 				storetest.Measure(t, db, db.Clock.Now(), map[link.Link]ingest.VideoFacts{other: {Views: new(int64(7)), Username: new("one")}})
 				db.Clock.Advance(24 * time.Hour)
 				storetest.StopVideos(t, o, stopped)
@@ -136,7 +136,7 @@ func TestImport_keepsTheDaysOnWhichTheVideoWasStopped(t *testing.T) {
 func TestImport_countsAStoppedVideoOnTheDaysBeforeItWasTracked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, stopped, _, begin := trackedFor(t, db)
+		o, stopped, _, begin := orgWithTwoVideos(t, db)
 		db.Clock.Advance(24 * time.Hour)
 		storetest.StopVideos(t, o, stopped)
 		require.Equal(t, []dayTotals{{begin, 2, 107}, {begin + 1, 1, 107}}, organisationTotals(t, db, o))
@@ -273,7 +273,7 @@ func TestImport_countsAnUploadOnceIfTheVideoIsImportedAgain(t *testing.T) {
 func TestImport_beginsTheGainsAnewIfAnEarlierReleaseWroteTheLastDay(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, first, _, begin := trackedFor(t, db)
+		o, first, _, begin := orgWithTwoVideos(t, db)
 		fetch := func(views int64) *int64 {
 			t.Helper()
 			db.Clock.Advance(24 * time.Hour)

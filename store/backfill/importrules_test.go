@@ -92,7 +92,7 @@ func TestImport_doesNotMoveAVideoAwayFromItsAccountWithoutHandle(t *testing.T) {
 func TestImport_addsAPointOfTodayForVideosWithoutPoints(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o, _, _, begin := trackedFor(t, db)
+		o, _, _, begin := orgWithTwoVideos(t, db)
 		db.Clock.Advance(24 * time.Hour)
 		importResults(t, o, importOf(storetest.VideoLink(t, 3), viewsPoint(begin, 3)))
 		require.Equal(t, []dayTotals{{begin, 3, 110}}, organisationTotals(t, db, o), "a video counts from the day of its first point")

@@ -10,7 +10,7 @@ import (
 )
 
 // trackNewVideos tracks the videos that the organisation does not have. If a stored video has no
-// account, trackNewVideos finds or creates the imported account.
+// account, trackNewVideos finds or creates the account that the import names for the video.
 func (i *importState) trackNewVideos(videos []*mergedVideo) error {
 	if err := i.setHandlesByID(videos); err != nil {
 		return err
@@ -162,15 +162,15 @@ func (i *importState) knownVideos(links []link.Link) (map[string]store.Video, er
 
 // stopNewVideos stops the tracking of each video that this import has added and that the export marks as stopped.
 func (i *importState) stopNewVideos(videos []*mergedVideo) error {
-	var refs []store.Ref
+	var ids []uuid.UUID
 	for _, m := range videos {
 		if m.isNew && m.in.Stopped {
-			refs = append(refs, store.Ref{ID: m.after.ID})
+			ids = append(ids, m.after.ID)
 		}
 	}
-	if len(refs) == 0 {
+	if len(ids) == 0 {
 		return nil
 	}
-	_, err := i.Stop(refs, true)
+	_, err := i.StopVideos(ids)
 	return err
 }

@@ -17,8 +17,8 @@ type mergedVideo struct {
 	in            *ImportVideo
 	isNew         bool // the organisation did not have the video
 	before, after store.Video
-	stored        []storedPoint // points in the database except those in gone, the oldest first; an imported point can replace the row of a weekly point
-	gone          []storedPoint // points in the database that were imported without counts, and that imported points with counts replace
+	stored        []storedPoint // points in the database except those in toDelete, the oldest first; an imported point can replace the row of a weekly point
+	toDelete      []storedPoint // points in the database that were imported without counts, and that imported points with counts replace
 	added         []Point       // imported points to add, the oldest first
 	addedWeekly   []weeklyPoint // the weekly points for those points of added that are older than Retention.Daily
 	addedDaily    []Point       // the other points of added
@@ -28,7 +28,7 @@ type mergedVideo struct {
 }
 
 // classifyPoints returns the results for the imported points of the video. It also sets m.added, m.addedWeekly and m.addedDaily, and moves
-// replaced points from m.stored to m.gone.
+// replaced points from m.stored to m.toDelete.
 func (m *mergedVideo) classifyPoints(uploaded UploadDate, today db.Date, retention db.Retention) []ImportResult {
 	results := make([]ImportResult, len(m.in.Points))
 	oldest := today - retention.Daily
@@ -38,14 +38,14 @@ func (m *mergedVideo) classifyPoints(uploaded UploadDate, today db.Date, retenti
 		}
 	}
 	m.stored = slices.DeleteFunc(m.stored, func(s storedPoint) bool {
-		gone := slices.ContainsFunc(m.added, func(p Point) bool {
+		replaced := slices.ContainsFunc(m.added, func(p Point) bool {
 			day := p.At.Day()
 			return s.isReplacedBy(p) && (s.Day == day || day < oldest && s.Day.Week() == day.Week())
 		})
-		if gone {
-			m.gone = append(m.gone, s)
+		if replaced {
+			m.toDelete = append(m.toDelete, s)
 		}
-		return gone
+		return replaced
 	})
 	m.addedWeekly, m.addedDaily = rollUp(m.added, oldest)
 	weekly := m.addedWeekly
@@ -165,7 +165,7 @@ func (m *mergedVideo) steps(afterImport bool) []step {
 		out = append(out, s.convertToStep())
 	}
 	if !afterImport {
-		for _, s := range m.gone {
+		for _, s := range m.toDelete {
 			out = append(out, s.convertToStep())
 		}
 	}
@@ -204,7 +204,7 @@ func (m *mergedVideo) setFirstViews() {
 // setLatestCounts computes LatestUpdatedAt, the latest counts and the growth of the video. It uses all points that the video has after the import.
 func (m *mergedVideo) setLatestCounts() {
 	v := &m.after
-	if v.LatestUpdatedAt != nil && slices.ContainsFunc(m.gone, func(s storedPoint) bool { return s.FetchedAt == *v.LatestUpdatedAt }) {
+	if v.LatestUpdatedAt != nil && slices.ContainsFunc(m.toDelete, func(s storedPoint) bool { return s.FetchedAt == *v.LatestUpdatedAt }) {
 		v.LatestUpdatedAt = nil
 		for n := range m.stored {
 			if at := m.stored[n].FetchedAt; v.LatestUpdatedAt == nil || at > *v.LatestUpdatedAt {

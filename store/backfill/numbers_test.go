@@ -97,12 +97,15 @@ func (s *operations) run() {
 		}
 		storetest.Track(t, s.o, links...)
 	case 2:
-		var refs []store.Ref
+		var links []link.Link
 		for _, i := range s.drawVideos() {
 			s.logf("stop video %d", i)
-			refs = append(refs, store.Ref{Link: s.videos[i]})
+			links = append(links, s.videos[i])
 		}
-		_, err = s.o.StopVideos(ctx, refs, false)
+		var ids []uuid.UUID
+		ids, err = s.o.TrackedVideoIDs(ctx, links)
+		require.NoError(t, err)
+		_, err = s.o.StopVideos(ctx, ids)
 	case 3:
 		account, kind := s.drawAccount(), rapid.SampledFrom([]store.TrackingType{store.TrackLatest30, store.TrackNewOnly, store.TrackAll}).Draw(rt, "type")
 		s.logf("track account %d with %s", account, kind)
@@ -110,7 +113,10 @@ func (s *operations) run() {
 	case 4:
 		account := s.drawAccount()
 		s.logf("stop account %d", account)
-		_, err = s.o.StopAccounts(ctx, []store.Ref{{Link: s.accountLink(account)}}, false)
+		var ids []uuid.UUID
+		ids, err = s.o.TrackedAccountIDs(ctx, []link.Link{s.accountLink(account)})
+		require.NoError(t, err)
+		_, err = s.o.StopAccounts(ctx, ids)
 	case 5, 6:
 		s.fetchAccount()
 	case 7:
@@ -221,7 +227,7 @@ func (s *operations) importPoints() {
 	require.NoError(s.rt, err)
 }
 
-// changeMembers adds videos or an account to a collection, or removes them.
+// changeMembers adds a video or an account to a collection, or removes it.
 func (s *operations) changeMembers() {
 	ctx, c := s.t.Context(), rapid.SampledFrom(s.collections).Draw(s.rt, "collection")
 	var countsFrom *store.Date

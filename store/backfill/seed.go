@@ -66,7 +66,7 @@ type FetchRefusal struct {
 	Status   store.FetchStatus // queue.FetchPrivate or queue.FetchGone
 	At       db.Instant        // time of the last attempt
 	State    string            // state of the target in the queue: queue.StateParked or queue.StateGone
-	Rule     string            // name of the collector's rule that counts the failed fetches
+	Rule     string            // kind of the refusals, as in queue.Target.RefusedAs
 	Refusals int               // number of failed fetches since the last successful one
 	Detail   string            // why the last fetch failed, as text for operators
 }

@@ -259,7 +259,7 @@ func TestSeed_changesNothingTheSecondTimeAndAcceptsTheSameIDsInTwoOrganisations(
 		require.EqualValues(t, 4, c.VideoCount, "the collection must contain all videos of the account")
 		require.EqualValues(t, 1, c.AccountCount)
 
-		_, err = o.StopVideos(t.Context(), []store.Ref{{ID: b.Accounts[0].Videos[1].ID}}, true)
+		_, err = o.StopVideos(t.Context(), []uuid.UUID{b.Accounts[0].Videos[1].ID})
 		require.NoError(t, err)
 		require.Len(t, allVideos(t, o), 3)
 		require.Len(t, allVideos(t, other), 4)

@@ -42,30 +42,7 @@ func (s *seedState) addDays(a *store.Account, in *SeedAccount) (gained gainedVie
 	}
 	days := make([]daySums, today-first+1)
 	for i := range in.Videos {
-		v := &in.Videos[i]
-		var known db.Counts
-		var firstViews *int64
-		next := 0
-		for at := range days {
-			for next < len(v.Points) && v.Points[next].At.Day() <= first+db.Date(at) {
-				known.Update(v.Points[next].Counts)
-				if days[at].fetchedAt == nil || *days[at].fetchedAt < v.Points[next].At {
-					days[at].fetchedAt = &v.Points[next].At
-				}
-				next++
-			}
-			if next == 0 {
-				continue
-			}
-			if firstViews == nil {
-				firstViews = known.Views
-			}
-			days[at].counts.Add(known)
-			days[at].firstViews += valueOrZero(firstViews)
-			if !v.Removed {
-				days[at].videos++
-			}
-		}
+		in.Videos[i].addTo(days, first)
 	}
 	if s.days == nil {
 		s.days = map[db.Date]*daySums{}
@@ -84,18 +61,7 @@ func (s *seedState) addDays(a *store.Account, in *SeedAccount) (gained gainedVie
 			row[len(row)-1] = s.source
 		}
 		s.accountDays = append(s.accountDays, row)
-		of := s.days[day]
-		if of == nil {
-			of = &daySums{}
-			s.days[day] = of
-		}
-		of.videos += d.videos
-		of.counts.Add(d.counts)
-		of.firstViews += d.firstViews
-		if a.Tracked {
-			of.accounts++
-			of.followers, of.following = db.AddKnown(of.followers, known.Followers), db.AddKnown(of.following, known.Following)
-		}
+		s.addDay(day, d, a.Tracked, known)
 	}
 	gained.total = days[today-first].viewsGained()
 	if today-first >= 7 {
@@ -104,6 +70,49 @@ func (s *seedState) addDays(a *store.Account, in *SeedAccount) (gained gainedVie
 		}
 	}
 	return gained
+}
+
+// addTo adds the video to the sums of an account's days. days[0] is the sum of the day first.
+func (v *SeedVideo) addTo(days []daySums, first db.Date) {
+	var known db.Counts
+	var firstViews *int64
+	next := 0
+	for at := range days {
+		for next < len(v.Points) && v.Points[next].At.Day() <= first+db.Date(at) {
+			known.Update(v.Points[next].Counts)
+			if days[at].fetchedAt == nil || *days[at].fetchedAt < v.Points[next].At {
+				days[at].fetchedAt = &v.Points[next].At
+			}
+			next++
+		}
+		if next == 0 {
+			continue
+		}
+		if firstViews == nil {
+			firstViews = known.Views
+		}
+		days[at].counts.Add(known)
+		days[at].firstViews += valueOrZero(firstViews)
+		if !v.Removed {
+			days[at].videos++
+		}
+	}
+}
+
+// addDay adds the sums of an account on a day to s.days. known has the last known numbers of followers of the account; they count only if it is tracked.
+func (s *seedState) addDay(day db.Date, d *daySums, tracked bool, known FollowerCounts) {
+	total := s.days[day]
+	if total == nil {
+		total = &daySums{}
+		s.days[day] = total
+	}
+	total.videos += d.videos
+	total.counts.Add(d.counts)
+	total.firstViews += d.firstViews
+	if tracked {
+		total.accounts++
+		total.followers, total.following = db.AddKnown(total.followers, known.Followers), db.AddKnown(total.following, known.Following)
+	}
 }
 
 // firstDay returns the first day for which the account has a point or a number of followers. If there is no such day, it returns MaxDate.

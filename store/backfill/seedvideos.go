@@ -37,7 +37,8 @@ func (s *seedState) newVideo(in *SeedVideo, account uuid.UUID) (store.Video, err
 	return v, nil
 }
 
-// viewsBefore returns the last known views before a fetch on the given day.
+// viewsBefore returns, for each of ingest.GrowthPeriods, the last known views of a video so many days before the given day. The points are ordered by
+// time.
 func viewsBefore(points []Point, day db.Date) (before ingest.ViewsBefore) {
 	for n, days := range ingest.GrowthPeriods {
 		for _, p := range slices.Backward(points) {

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/backup"
-	idb "github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -55,7 +55,7 @@ func compressLines(t *testing.T, lines string) []byte {
 	return out.Bytes()
 }
 
-// fillAllTables writes rows to every table of a database. Some of the values are difficult to copy exactly, such as the largest integer and texts
+// fillAllTables writes rows of two organisations to a database. Some of the values are difficult to copy exactly, such as the largest integer and texts
 // with control characters.
 func fillAllTables(t *testing.T, db *storetest.DB) *store.Org {
 	t.Helper()
@@ -69,7 +69,7 @@ func fillAllTables(t *testing.T, db *storetest.DB) *store.Org {
 			title, []int64{1<<63 - 1, 0, -1 << 53}[i%3], []float64{0.1, 1e300, -5e-324}[i%3], 3.0, o.ID(), v.ID)
 	}
 	older, newer := storetest.Collection(t, o, "Older", nil), storetest.Collection(t, o, "Newer", nil)
-	_, err := o.UpdateCollection(ctx, older.ID, store.CollectionPatch{Parent: &store.ParentChange{To: &newer.ID}}) // the child has a smaller id than its parent
+	_, err := o.UpdateCollection(ctx, older.ID, store.CollectionPatch{Parent: &store.Change[uuid.UUID]{To: &newer.ID}}) // the child has a smaller id than its parent
 	require.NoError(t, err)
 	return o
 }
@@ -84,49 +84,10 @@ func restoreBackup(t *testing.T, db *storetest.DB, file []byte) (backup.Summary,
 	return backup.Restore(t.Context(), s, bytes.NewReader(file), ignoreProgress)
 }
 
-// fillEmptyTables inserts a row into each table that has no rows.
-func fillEmptyTables(t *testing.T, db *storetest.DB, o *store.Org) {
-	t.Helper()
-	tables, err := db.DB().StoredTables(t.Context())
-	require.NoError(t, err)
-	for _, table := range tables {
-		if storetest.Column[int64](t, db, "SELECT COUNT(*) FROM "+table.Name)[0] > 0 {
-			continue
-		}
-		var names, places []string
-		var values []any
-		for _, c := range table.Columns {
-			names, places, values = append(names, c.Name), append(places, "?"), append(values, valueFor(c, o))
-		}
-		db.Exec(t, fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table.Name, strings.Join(names, ", "), strings.Join(places, ", ")), values...)
-	}
-}
-
-// valueFor returns a value that is valid in the column c of a table. If the column contains an organisation, the value is the id of o.
-func valueFor(c idb.StoredColumn, o *store.Org) any {
-	switch {
-	case c.Name == "organisation_id":
-		return o.ID()
-	case c.Name == "id", c.Name == "token", strings.HasSuffix(c.Name, "_id") && c.Name != "external_id", c.Name == "created_by":
-		return store.NewID()
-	case strings.HasSuffix(c.Name, "_date"):
-		return "2026-02-28"
-	case c.Kind == idb.IntegerKind:
-		return int64(7)
-	case c.Kind == idb.BoolKind:
-		return true
-	case c.Kind == idb.FloatKind:
-		return 0.5
-	case c.Kind == idb.BytesKind:
-		return []byte{0, 1, 254, 255}
-	}
-	return "x"
-}
-
 func TestRestore_restoresEveryRowOnBothEngines(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		fillEmptyTables(t, db, fillAllTables(t, db))
+		storetest.FillEmptyTables(t, db, fillAllTables(t, db))
 		file, written := writeBackup(t, db.Store)
 		require.NotContains(t, backupText(t, file), `"rows":0}`, "every table must have rows")
 		checked, err := backup.Check(bytes.NewReader(file), ignoreProgress)

@@ -132,7 +132,7 @@ func (r *reader) checkLastLine(line []byte, summary *Summary) error {
 		return newDamagedError("the checksum of the content is %s, but must be %s", summary.SHA256, last.SHA256)
 	}
 	if r.done != last.Rows || r.done != r.header.Rows {
-		return newDamagedError("the file has %d rows, but must have %d", r.done, last.Rows)
+		return newDamagedError("the file has %d rows, but its first line says %d and its last line says %d", r.done, r.header.Rows, last.Rows)
 	}
 	if _, err := r.lines.ReadByte(); !errors.Is(err, io.EOF) {
 		return newDamagedError("the file continues after the end of the backup")

@@ -153,8 +153,8 @@ func (l *loader) beginRestore() error {
 	return l.tx.Exec("DELETE FROM " + settings).Error
 }
 
-// startTable prepares the loader for the rows of a table. It returns a *DamagedError if the
-// database lacks the table or one of its columns.
+// startTable prepares the loader for the rows of a table. It returns a *DamagedError if the database lacks the table, or has no column with the name and
+// kind of a column of t.
 func (l *loader) startTable(t tableStart) error {
 	at := slices.IndexFunc(l.tables, func(s db.StoredTable) bool { return s.Name == t.Table })
 	if at < 0 {

@@ -20,7 +20,8 @@ func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, 
 		into, from = other, fetched
 	}
 	// Tracking began with the record that was tracked first. The tracking type is the one that tracks more existing videos, because the
-	// organisation was told that these videos are tracked. DiscoveredAt says whether they were found, so it comes from the same record.
+	// organisation was told that these videos are tracked. DiscoveredAt says whether these videos were found, so it comes from the record that gives the
+	// tracking type.
 	trackedAt, typed := fetched.TrackedAt, *fetched
 	if other.Tracked {
 		var began, otherBegan db.Instant

@@ -119,8 +119,8 @@ func TestMergeAccounts_givesTheVideosOfBothRecordsTheSameHandle(t *testing.T) {
 	})
 }
 
-// Both requests were accepted when nobody knew that the two links belong to one account. So the existing videos that the second request asked for
-// must be tracked, although the first request asked for none.
+// Both requests were accepted before a source reported that the two links belong to one account. So the existing videos that the second request
+// asked for must be tracked, even if the first request asked for none.
 func TestMergeAccounts_tracksTheExistingVideosThatEitherRequestAskedFor(t *testing.T) {
 	t.Parallel()
 	for name, types := range map[string][2]store.TrackingType{
@@ -187,7 +187,7 @@ func TestMergeAccounts_tracksAStoppedRecordAgain(t *testing.T) {
 		facts := storetest.ListedAccount(videos)
 		facts.Followers, facts.Following = new(int64(100)), new(int64(3))
 		storetest.DeliverAccount(t, db, facts)
-		_, err := o.StopAccounts(t.Context(), []store.Ref{{ID: id}}, true)
+		_, err := o.StopAccounts(t.Context(), []uuid.UUID{id})
 		require.NoError(t, err)
 
 		db.Clock.Advance(48 * time.Hour)

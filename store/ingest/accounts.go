@@ -26,7 +26,8 @@ type AccountFacts struct {
 	Followers   *int64
 	Following   *int64
 	Private     *bool
-	// Videos are the newest videos of the account, the newest first, at most as many as were requested.
+	// Videos are the newest videos of the account, the newest first, at most as many as were requested. Up to maxPinned older videos that the
+	// account has pinned can come before them.
 	Videos []FoundVideo
 	// Listed is true if the source was asked for the account's videos and listed them. If it is false, Videos is empty although the account
 	// may have videos.
@@ -268,22 +269,9 @@ func (d discovery) setProfile(a *store.Account) {
 // updateIdentity updates the account's ids, handle and name with the reported values. It merges
 // duplicate records of the account, and returns the account's record.
 func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
-	f := d.outcome.Account
-	reported := store.Author{Platform: a.Platform, Name: f.Name}
-	db.Assign(&reported.ExternalID, f.ID)
-	db.Assign(&reported.SourceID, f.SourceID)
-	db.Assign(&reported.Username, f.Username)
-	if a.ExternalID != nil {
-		reported.ExternalID = *a.ExternalID // the fetch used the id of the record, so the answer is about this id
-	}
-	if a.SourceID != nil {
-		reported.SourceID = *a.SourceID
-	}
-	if reported.ExternalID == "" && reported.Username == "" {
-		if !a.HandleCurrent {
-			return a, nil // the answer has no handle, neither the answer nor the stored account has an id, and the stored handle now belongs to another account
-		}
-		reported.Username = a.Username // the fetch used the handle of the record, so the answer is about this handle
+	reported, known := d.reportedAuthor(a)
+	if !known {
+		return a, nil
 	}
 	// The account can have other records, for example if it was tracked by its old and new handle.
 	others := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id <> ? AND accounts.platform = ? AND (accounts.external_id = ? OR accounts.source_id = ? OR (accounts.handle_current AND accounts.username = ?))",
@@ -329,6 +317,30 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 	return a, resolver.Save(d.tx)
 }
 
+// reportedAuthor returns the ids, the handle and the name of the account a according to the answer. The ids of the stored record take precedence. If
+// the platform's id is neither reported nor stored, and no handle is reported, the fetch used the stored handle, so reportedAuthor returns this handle. It
+// returns false if the handle belongs to another account now.
+func (d discovery) reportedAuthor(a *store.Account) (reported store.Author, known bool) {
+	f := d.outcome.Account
+	reported = store.Author{Platform: a.Platform, Name: f.Name}
+	db.Assign(&reported.ExternalID, f.ID)
+	db.Assign(&reported.SourceID, f.SourceID)
+	db.Assign(&reported.Username, f.Username)
+	if a.ExternalID != nil {
+		reported.ExternalID = *a.ExternalID // the fetch used the id of the record, so the answer is about this id
+	}
+	if a.SourceID != nil {
+		reported.SourceID = *a.SourceID
+	}
+	if reported.ExternalID == "" && reported.Username == "" {
+		if !a.HandleCurrent {
+			return reported, false // the stored handle now belongs to another account
+		}
+		reported.Username = a.Username // the fetch used the handle of the record, so the answer is about this handle
+	}
+	return reported, true
+}
+
 // trackNewVideos inserts the found videos that the organisation does not have, and adds them to the
 // queue.
 func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
@@ -339,24 +351,8 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	if err != nil {
 		return err
 	}
-	rows := make([]store.Video, len(found))
-	for i, f := range found {
-		rows[i] = store.NewVideo(d.org, link.Link{Platform: a.Platform, ID: f.ID, Handle: a.Username, Canonical: f.Link}, nil, d.at)
-		rows[i].LinkedAccountID, rows[i].Direct = &a.ID, false
-	}
-	slices.SortFunc(rows, func(a, b store.Video) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
-	ids := make([]uuid.UUID, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
-	}
-	for chunk := range slices.Chunk(rows, db.InsertChunk/2) {
-		err := d.tx.Clauses(clause.OnConflict{Columns: db.Columns([]string{"organisation_id", "platform", "external_id"}), DoNothing: true}).Create(&chunk).Error
-		if err != nil {
-			return err
-		}
-	}
-	var fresh []store.Video
-	if err := db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", ids).Find(&fresh).Error; err != nil {
+	fresh, err := d.insertVideos(a, found)
+	if err != nil {
 		return err
 	}
 	added := len(fresh)
@@ -393,6 +389,29 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 		return err
 	}
 	return d.tx.Exec("UPDATE organisation_totals SET videos = videos + ? WHERE organisation_id = ?", added, d.org).Error
+}
+
+// insertVideos inserts the found videos that the organisation does not have, and returns them.
+func (d discovery) insertVideos(a *store.Account, found []FoundVideo) ([]store.Video, error) {
+	rows := make([]store.Video, len(found))
+	for i, f := range found {
+		rows[i] = store.NewVideo(d.org, link.Link{Platform: a.Platform, ID: f.ID, Handle: a.Username, Canonical: f.Link}, nil, d.at)
+		rows[i].LinkedAccountID, rows[i].Direct = &a.ID, false
+	}
+	slices.SortFunc(rows, func(a, b store.Video) int { return cmp.Compare(a.ExternalID, b.ExternalID) })
+	ids := make([]uuid.UUID, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	for chunk := range slices.Chunk(rows, db.InsertChunk/2) {
+		err := d.tx.Clauses(clause.OnConflict{Columns: db.Columns([]string{"organisation_id", "platform", "external_id"}), DoNothing: true}).Create(&chunk).Error
+		if err != nil {
+			return nil, err
+		}
+	}
+	var inserted []store.Video
+	err := db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", ids).Find(&inserted).Error
+	return inserted, err
 }
 
 // limitToPreview returns the videos to fetch. Without a paid subscription, at most d.preview videos

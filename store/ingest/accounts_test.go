@@ -105,8 +105,7 @@ func TestDiscovery_tracksStoppedVideosAgainIfTheirAccountIsTrackedAgain(t *testi
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 		require.Equal(t, 4, storetest.TrackedVideos(t, o), "a video that was stopped individually must stay stopped after the next fetch of its account")
 
-		_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
-		require.NoError(t, err)
+		storetest.StopAccounts(t, o, storetest.ParseLink(t, storetest.AccountURL))
 		require.Zero(t, storetest.TrackedVideos(t, o))
 		db.Clock.Advance(queue.RefreshPause)
 		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
@@ -129,8 +128,7 @@ func TestTrackAccounts_resumesTheVideosOfARecentlyFetchedAccountImmediately(t *t
 			kind store.TrackingType
 			want int
 		}{{store.TrackAll, 40}, {store.TrackLatest30, 30}, {store.TrackNewOnly, 0}} {
-			_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
-			require.NoError(t, err)
+			storetest.StopAccounts(t, o, l)
 			today := organisationPointOfToday(t, db, o)
 			require.Equal(t, []int64{0, 0}, []int64{today.Accounts, today.Videos}, "today's point must not count stopped accounts and videos")
 
@@ -156,8 +154,7 @@ func TestTrackAccounts_resumesNoVideosWithoutASubscription(t *testing.T) {
 		o, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 		storetest.Follow(t, o, store.TrackAll, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 5, db.Clock.Now())))
-		_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
-		require.NoError(t, err)
+		storetest.StopAccounts(t, o, l)
 		require.NoError(t, db.SetSubscription(t.Context(), o.ID(), store.SubscriptionNone))
 		storetest.Follow(t, o, store.TrackAll, l)
 		require.Zero(t, storetest.TrackedVideos(t, o), "the next fetch of the account must choose the videos")

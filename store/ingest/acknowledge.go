@@ -15,7 +15,7 @@ import (
 const maxInteractiveWait = 5 * time.Minute
 
 // acknowledgeTargets ends the leases of the targets and stores their next due times. A target that
-// was requested after its claim is due again immediately.
+// was requested after its claim is due again immediately, with the state that the request gave to the target: see queue.Enqueue.
 func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, outcomes []Outcome) error {
 	sorted := slices.SortedFunc(slices.Values(outcomes), func(a, b Outcome) int { return a.Target.Key().Compare(b.Target.Key()) })
 	turns, err := reserveInteractiveTurns(tx, now, sorted)
@@ -41,29 +41,40 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
 		}
 		rows[i] = slices.Concat([]any{
 			queue.Bucket, o.Target.Platform, o.Target.Kind, o.Target.ExternalID, o.Target.RequestedAt, o.NextAt,
-			o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Detail, o.Suspect, fetched, details,
+			o.Attempts, o.RefusedAs, o.Refusals, o.State, o.Target.State != queue.StateActive, o.Detail, o.Suspect, fetched, details,
 		}, counts.Values(), []any{
 			o.Pace, handle, o.Route, o.Answers, o.Onward, turns[i], o.targetStatus(fetched != nil), c.Token,
 		})
 	}
 	list, args := db.WithRows(tx, "u", slices.Concat([]string{ // each line has the columns of the values in the same line above
 		"bucket smallint", "source text", "kind text", "external_id text", "requested_at bigint", "next_at bigint",
-		"attempts integer", "refused_as text", "refusals integer", "state text", "detail text", "suspect text", "fetched_at bigint", "details_at bigint",
+		"attempts integer", "refused_as text", "refusals integer", "state text", "was_inactive boolean", "detail text", "suspect text", "fetched_at bigint", "details_at bigint",
 	}, db.MetricDefinitions(""), []string{
 		"pace integer", "handle text", "route text", "answers text", "onward boolean", "turn bigint", "status text", "token uuid",
 	}), rows)
 	// The bucket and the token of the claim are repeated in each row of the list u. If they were parameters of
 	// the statement, PostgreSQL and SQLite would choose slow query plans.
-	err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, attempts = u.attempts, refused_as = u.refused_as, refusals = u.refusals, state = u.state, detail = u.detail, suspect = u.suspect,
+	// requested says that the target was requested since its claim.
+	const requested = "fetch_targets.requested_at > u.requested_at"
+	// restarted says that a request has made the target active, and that the fetch gave no numbers, which must not change this state.
+	const restarted = "(" + requested + " AND u.fetched_at IS NULL)"
+	// rerouted says that the request has also set the route to the first source.
+	const rerouted = "(" + restarted + " AND u.was_inactive)"
+	err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, detail = u.detail, suspect = u.suspect,
+  attempts = CASE WHEN `+restarted+` THEN fetch_targets.attempts ELSE u.attempts END,
+  refused_as = CASE WHEN `+restarted+` THEN fetch_targets.refused_as ELSE u.refused_as END,
+  refusals = CASE WHEN `+restarted+` THEN fetch_targets.refusals ELSE u.refusals END,
+  state = CASE WHEN `+restarted+` THEN fetch_targets.state ELSE u.state END,
   status = CASE WHEN u.status = '' THEN fetch_targets.status ELSE u.status END,
   fetched_at = COALESCE(u.fetched_at, fetch_targets.fetched_at),
-  details_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN fetch_targets.details_at ELSE COALESCE(u.details_at, fetch_targets.details_at) END,
+  details_at = CASE WHEN `+requested+` THEN fetch_targets.details_at ELSE COALESCE(u.details_at, fetch_targets.details_at) END,
   `+db.MetricColumns("{m} = COALESCE(u.{m}, fetch_targets.{m})")+`,
   handle = CASE WHEN u.handle = '' THEN fetch_targets.handle ELSE u.handle END,
-  route = CASE WHEN u.route = '' THEN fetch_targets.route ELSE u.route END, answers = u.answers,
+  route = CASE WHEN u.route = '' OR `+rerouted+` THEN fetch_targets.route ELSE u.route END,
+  answers = CASE WHEN `+rerouted+` THEN fetch_targets.answers ELSE u.answers END,
   turn = CASE WHEN u.turn > 0 THEN u.turn ELSE fetch_targets.turn END,
-  next_at = CASE WHEN fetch_targets.requested_at > u.requested_at THEN ? ELSE u.next_at END,
-  lane = CASE WHEN fetch_targets.requested_at <= u.requested_at AND NOT u.onward AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
+  next_at = CASE WHEN `+requested+` THEN ? ELSE u.next_at END,
+  lane = CASE WHEN NOT (`+requested+`) AND NOT u.onward AND (u.fetched_at IS NOT NULL OR u.next_at > ?) THEN fetch_targets.base_lane ELSE fetch_targets.lane END
  FROM u WHERE `+queue.SameTarget("fetch_targets", "u")+` AND fetch_targets.token = u.token`, append(args, now, now.Add(maxInteractiveWait))...).Error
 	if err != nil {
 		return err

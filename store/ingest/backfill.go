@@ -58,8 +58,8 @@ func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 }
 
 // nextDepth returns how many videos the collector must request in the account's next list, or 0 for
-// one page. It also returns true if the list has all new videos, as far as the source can list them. fetchedBefore is true if the account has
-// been fetched before.
+// one page. It also returns true if the list has all new videos, as far as the source can list them. reach is the result of
+// findUnpinnedOldVideo. fetchedBefore is true if the account has been fetched before.
 func (d discovery) nextDepth(a *store.Account, reach int, fetchedBefore bool) (depth int, complete bool) {
 	n, requested := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	// Before the first complete list since tracking began, the tracking type determines the depth.
@@ -68,7 +68,8 @@ func (d discovery) nextDepth(a *store.Account, reach int, fetchedBefore bool) (d
 		if requested < want && n < want {
 			return want, false
 		}
-		// A list that the budget ended is requested once more, at the next fetch. A list that is longer than the budget would be requested at every fetch.
+		// If the budget ended the list, request the list once more, at the next fetch. Do not request it more often: the list can be longer than the
+		// budget, and would then be requested at every fetch.
 		return 0, n >= want || !d.outcome.Account.Unfinished || fetchedBefore
 	}
 	if reach >= 0 || d.at <= *a.DiscoveredAt {
@@ -76,8 +77,8 @@ func (d discovery) nextDepth(a *store.Account, reach int, fetchedBefore bool) (d
 	}
 	if f := d.outcome.Account; n < max(requested, minFullPage) {
 		complete := !f.ListContinues || f.CompleteSince != nil && *f.CompleteSince < *a.DiscoveredAt
-		// Some accounts publish hardly any videos, but many photos or reposts. They get only the first of the longer lists, because such a list costs
-		// many calls at every fetch. A list that the budget ended is requested again at the next fetch.
+		// Some accounts publish hardly any videos, but many photos or reposts. For them, request only the shortest of listDepths, because the next one
+		// would cost many calls at every fetch. If the budget ended the list, request the list again at the next fetch.
 		if complete || requested >= listDepths[0] {
 			return 0, complete || !f.Unfinished
 		}
@@ -96,16 +97,16 @@ func (d discovery) nextDepth(a *store.Account, reach int, fetchedBefore bool) (d
 func (d discovery) videosToTrack(a *store.Account, maxIndex int) []FoundVideo {
 	kind, since := a.TypeOrDefault(), a.CreatedAt
 	db.Assign(&since, a.TrackedAt)
-	page := a.DiscoveredAt == nil || d.outcome.Target.Depth == 0
+	acceptUndated := a.DiscoveredAt == nil || d.outcome.Target.Depth == 0 // videos without an upload date count as new
 	var out []FoundVideo
 	for i, v := range d.outcome.Account.Videos {
 		// Before any complete list has been fetched, the tracking type determines how many videos at the start
 		// of the list are included.
 		first := a.DiscoveredAt == nil && i < store.ListDepths[kind]
-		// A longer list can contain old videos without an upload date at or after maxIndex. If maxIndex is -1, all its videos are new, except
-		// known ones that may be pinned.
+		// A longer list can contain, at or after maxIndex, old videos that have no upload date. If maxIndex is -1, all videos of the list are new, except
+		// known videos that may be pinned.
 		if first || (v.UploadedAt != nil && *v.UploadedAt >= since) ||
-			(v.UploadedAt == nil && kind != store.TrackNewOnly && (page || kind == store.TrackAll || maxIndex < 0 || i < maxIndex)) {
+			(v.UploadedAt == nil && kind != store.TrackNewOnly && (acceptUndated || kind == store.TrackAll || maxIndex < 0 || i < maxIndex)) {
 			out = append(out, v)
 		}
 	}

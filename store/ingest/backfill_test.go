@@ -158,6 +158,26 @@ func TestBackfill_requestsFewLongerListsOfAnAccountWithHardlyAnyVideos(t *testin
 	}
 }
 
+func TestBackfill_makesATargetActiveBeforeItsLongerListIsFetched(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		o, ch := storetest.NewOrg(t, db), channel{pageSize: 20, maxListed: 5000}
+		ch.uploadVideos(t, db, 40)
+		storetest.Follow(t, o, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
+		ch.fetchAccountWhileDue(t, db)
+		db.Exec(t, "UPDATE fetch_targets SET state = 'gone', attempts = 3, refused_as = 'gone', refusals = 3 WHERE kind = 'account'")
+		db.Clock.Advance(2 * week)
+		ch.uploadVideos(t, db, 28)
+		c := storetest.ClaimOne(t, db, link.TikTok, "account")
+		require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{storetest.AccountOutcome(db, c.Targets[0], storetest.ListedAccount(ch.videos[:20]))}))
+		next := storetest.ClaimOne(t, db, link.TikTok, "account").Targets[0]
+		require.Equal(t, 200, next.Depth)
+		require.Equal(t, queue.StateActive, next.State)
+		require.Zero(t, next.Attempts)
+		require.Zero(t, next.Refusals)
+	})
+}
+
 func TestBackfill_requestsAListAgainThatTheBudgetEnded(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -224,8 +244,7 @@ func TestBackfill_keepsResumedVideosStoppedThatAreStoppedBeforeTheListIsComplete
 		storetest.Follow(t, o, store.TrackLatest200, account)
 		ch.fetchAccountWhileDue(t, db)
 		db.Clock.Advance(25 * time.Hour)
-		_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: account}}, true)
-		require.NoError(t, err)
+		storetest.StopAccounts(t, o, account)
 		require.Zero(t, storetest.TrackedVideos(t, o))
 		db.Clock.Advance(25 * time.Hour)
 		storetest.Follow(t, o, store.TrackLatest200, account)
@@ -274,8 +293,7 @@ func TestBackfill_addsNoOldVideosToOtherOrganisationsIfAnOrganisationStartsTrack
 		storetest.Follow(t, first, store.TrackLatest30, storetest.ParseLink(t, storetest.AccountURL))
 		storetest.Follow(t, second, store.TrackNewOnly, storetest.ParseLink(t, storetest.AccountURL))
 		ch.fetchAccountWhileDue(t, db)
-		_, err := second.StopAccounts(t.Context(), []store.Ref{{Link: storetest.ParseLink(t, storetest.AccountURL)}}, true)
-		require.NoError(t, err)
+		storetest.StopAccounts(t, second, storetest.ParseLink(t, storetest.AccountURL))
 		db.Clock.Advance(queue.RefreshPause) // after RefreshPause, tracking the account again causes an immediate fetch
 		ch.uploadVideos(t, db, 5)
 		storetest.Follow(t, second, store.TrackLatest200, storetest.ParseLink(t, storetest.AccountURL))

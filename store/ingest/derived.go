@@ -74,7 +74,7 @@ type ViewsBefore [len(GrowthPeriods)]*int64
 type earlierViews struct {
 	video   db.RowKey
 	before  ViewsBefore
-	counted *db.Date // day of the last point that has views; if the fetch reports views, the query returns nil, and computeGrowth uses the day of the fetch
+	lastDay *db.Date // day of the last daily point that has views; if the fetch reports views, the query returns nil, and computeGrowth uses the day of the fetch
 }
 
 // earlierViewsColumns are the columns of the query in the method computeGrowth.
@@ -85,7 +85,7 @@ var earlierViewsColumns = []db.Column[earlierViews]{
 	{Name: "v7", Set: func(e *earlierViews, row *db.Values, i int) { e.before[1] = row.OptionalInt(i) }},
 	{Name: "v14", Set: func(e *earlierViews, row *db.Values, i int) { e.before[2] = row.OptionalInt(i) }},
 	{Name: "v30", Set: func(e *earlierViews, row *db.Values, i int) { e.before[3] = row.OptionalInt(i) }},
-	{Name: "counted", Set: func(e *earlierViews, row *db.Values, i int) { e.counted = row.OptionalDate(i) }},
+	{Name: "last_day", Set: func(e *earlierViews, row *db.Values, i int) { e.lastDay = row.OptionalDate(i) }},
 }
 
 // computeGrowth sets the growth fields and the first views of the videos, without writing the videos to the database. The points of this fetch need not
@@ -103,29 +103,30 @@ func (w videoWriter) computeGrowth(videos []measuredVideo) error {
 	for i, key := range keys {
 		rows[i] = []any{key.Org, key.ID, w.outcomes[key].Facts.Views != nil}
 	}
-	wanted := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "id uuid", "counted boolean"}, Rows: rows}
+	wanted := db.OrgRows{Name: "wanted", Columns: []string{"organisation_id uuid", "id uuid", "reports_views boolean"}, Rows: rows}
 	// The last daily point can be older than the last weekly point. If both are of the same day, the daily point counts.
 	const before = `(SELECT p.views FROM (
  SELECT * FROM (SELECT d.day, d.views, 0 AS weekly FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.day <= ? AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1) AS d
  UNION ALL SELECT * FROM (SELECT k.day, k.views, 1 AS weekly FROM snapshots_weekly k WHERE k.organisation_id = {org} AND k.video_id = wanted.id AND k.day <= ? AND k.views IS NOT NULL ORDER BY k.day DESC LIMIT 1) AS k
  ) AS p ORDER BY p.day DESC, p.weekly LIMIT 1)`
-	// If the fetch has no views, this expression finds the day of the last stored point with views. If the
-	// fetch has views, it is NULL, because then the day of the fetch is used.
-	const counted = `CASE WHEN NOT wanted.counted THEN (SELECT d.day FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1) END`
+	// If the fetch reports no views, this expression finds the day of the last daily point with views. If the
+	// fetch reports views, it is NULL, because then the day of the fetch is used.
+	const lastDay = `CASE WHEN NOT wanted.reports_views THEN (SELECT d.day FROM snapshots_daily d WHERE d.organisation_id = {org} AND d.video_id = wanted.id AND d.views IS NOT NULL ORDER BY d.day DESC LIMIT 1) END`
 	day := w.fetchedAt.Day()
-	earlier, err := db.FindColumns(w.tx, wanted, earlierViewsColumns, `SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+counted+` AS counted FROM wanted`,
+	earlier, err := db.FindColumns(w.tx, wanted, earlierViewsColumns, `SELECT wanted.organisation_id, wanted.id, `+before+` AS v1, `+before+` AS v7, `+before+` AS v14, `+before+` AS v30, `+lastDay+` AS last_day FROM wanted`,
 		day-1, day-1, day-7, day-7, day-14, day-14, day-30, day-30)
 	for _, r := range earlier {
 		v := byKey[r.video]
 		if w.outcomes[r.video].Facts.Views != nil {
-			r.counted = &day
+			r.lastDay = &day
 		}
-		// r.before[0] are the last views before today. If there are none, today is the first day with views, and this fetch replaces the first views. If
-		// the first views of a video with earlier views are unknown, they stay unknown.
+		// The first views are those at the end of the first day with views. This fetch sets them if the video had no views. It also replaces them if an
+		// earlier fetch of today set them: then no earlier day has stored views (r.before[0] is nil), and the first views equal the latest views before
+		// this fetch. Unknown first views of a video that had views stay unknown.
 		if views := v.viewsBefore; views == nil || r.before[0] == nil && v.FirstViews != nil && *v.FirstViews == *views {
 			v.FirstViews = v.Latest.Views
 		}
-		SetGrowth(v.Video, day, r.counted, r.before)
+		SetGrowth(v.Video, day, r.lastDay, r.before)
 	}
 	return err
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// This file deletes old rows of all tables except the tables of points. Each transaction deletes
-// one batch, so no statement holds locks for long.
+// This file deletes expired rows of the tables in timedRows, and expired events and idempotency keys. For points, see retention.go. Each transaction
+// deletes one batch, so no statement holds locks for long.
 
 // timedRows lists tables whose rows expire. The parameter of the SQL condition `expired` is the
 // current time minus Table.Retention.

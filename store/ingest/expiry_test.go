@@ -27,7 +27,7 @@ func TestTables_allHaveALimitOnTheirSize(t *testing.T) {
 func insertersByTable(t *testing.T, db *storetest.DB, o *store.Org, n int, at time.Time) map[string]func() {
 	t.Helper()
 	i, day, id := store.InstantOf(at), store.DateOf(at), store.NewID()
-	owner := storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM videos WHERE organisation_id = ? LIMIT 1", o.ID())[0]
+	video := storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM videos WHERE organisation_id = ? LIMIT 1", o.ID())[0]
 	account := storetest.Column[string](t, db, "SELECT CAST(id AS text) FROM accounts WHERE organisation_id = ? LIMIT 1", o.ID())[0]
 	add := func(statement string, args ...any) func() { return func() { db.Exec(t, statement, args...) } }
 	// Some keys contain n, so two rows of a table need different values of n.
@@ -44,9 +44,9 @@ func insertersByTable(t *testing.T, db *storetest.DB, o *store.Org, n int, at ti
 		"idempotency_keys": add("INSERT INTO idempotency_keys (organisation_id, operation, key, fingerprint, effect_id, created_at, started_at, bytes) VALUES (?, 'op', ?, ?, ?, ?, 0, 500)",
 			o.ID(), fmt.Sprint("key", n), id[:], id, i),
 		"snapshots_daily": add("INSERT INTO snapshots_daily (organisation_id, video_id, day, week, views, fetched_at, source) VALUES (?, ?, ?, ?, 1, 0, 'x')",
-			o.ID(), owner, day, day.Week()),
+			o.ID(), video, day, day.Week()),
 		"snapshots_weekly": add("INSERT INTO snapshots_weekly (organisation_id, video_id, day, week, views, fetched_at, source) VALUES (?, ?, ?, ?, 1, 0, 'x')",
-			o.ID(), owner, day, day.Week()),
+			o.ID(), video, day, day.Week()),
 		"account_days": add("INSERT INTO account_days (organisation_id, account_id, day, videos) VALUES (?, ?, ?, 1)", o.ID(), account, day),
 		"events":       add("INSERT INTO events (organisation_id, position, id, type, created_at, data) VALUES (?, ?, ?, 'x', ?, '{}')", o.ID(), n, id, i),
 		"webhook_deliveries": func() {
@@ -94,7 +94,7 @@ func TestRetention_deletesOldRowsOfEveryTableThatGrowsWithTime(t *testing.T) {
 		}
 		for name, before := range rows {
 			switch name {
-			case "collectors": // only the row of the caller of Heartbeat is left, because no other row has changed
+			case "collectors": // only the row of the calling collector is left, because the other rows had no heartbeat for more than 10 minutes
 				require.EqualValues(t, 1, count(name), name)
 			case "events": // for each delivery, insertersByTable also inserts an event of the same age
 				require.EqualValues(t, 2, count(name), name)

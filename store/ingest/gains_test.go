@@ -117,7 +117,8 @@ func TestAccountGain_isTheChangeOfTheHistoryOfTheAccountInSevenDays(t *testing.T
 	})
 }
 
-// If an answer from before midnight is stored after an answer of the next day, the history of the account counts its gain on the next day.
+// If an answer from before midnight is stored after an answer of the next day, the history of the account counts the gain of the late answer on the
+// next day.
 func TestAccountGain_keepsThePeriodIfAnAnswerIsStoredLate(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
@@ -156,7 +157,7 @@ func TestAccountGain_beginsWithTheFirstFetchAfterAnUpgrade(t *testing.T) {
 		db.Exec(t, "UPDATE accounts SET views_gained = NULL, views_gained_7d = NULL")
 		for day := range int64(7) {
 			require.Nil(t, fetch(100+day), "day %d", day)
-			if day == 3 { // the import of an older point must not begin an earlier sum
+			if day == 3 { // an imported older point must not make the sum of gained views begin earlier
 				_, err := backfill.Import(t.Context(), o, []backfill.ImportVideo{{Link: other, Points: []backfill.Point{
 					{At: store.InstantOf(db.Clock.Now().AddDate(0, 0, -30)), Counts: store.Counts{Views: new(int64(7))}}}}}, false)
 				require.NoError(t, err)

@@ -27,7 +27,7 @@ type VideoFacts struct {
 	AccountSourceID *string
 	AccountName     *string
 	UploadedAt      *time.Time
-	LengthSeconds   *float64 // 0 if the source says that the video has no length, such as a live broadcast or a slideshow; it is stored as NULL
+	LengthSeconds   *float64 // 0 if the source says that the video has no length, such as a live broadcast or a slideshow; 0 is never stored
 	SongName        *string
 	SongLink        *string
 	ThumbnailURL    *string

@@ -30,9 +30,9 @@ func isRoundedLength(known *string, reportedSeconds float64) bool {
 	return err == nil && (math.Floor(exact) == reportedSeconds || math.Round(exact) == reportedSeconds)
 }
 
-// canBeRounding returns true if a source that shows numbers in thousands, millions or billions, such as 573.9K or 574K, would report the count
-// `exact` as n. The source can round to one decimal place, down or to the nearest number, or from ten units on down to whole units. roundsFrom is
-// the smallest number that the source rounds, at least 1,000.
+// canBeRounding returns true if n can be the rounded form of the count `exact`. It is for a source that reports counts in thousands, millions or billions,
+// such as 573.9K or 574K. The source can round to one decimal place, either down or to the nearest number. If the count has at least ten units, such as 12.9K, the source
+// can also round down to whole units. roundsFrom is the smallest number that the source rounds, at least 1,000.
 func canBeRounding(n, exact, roundsFrom int64) bool {
 	if exact < roundsFrom {
 		return false

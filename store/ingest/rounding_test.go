@@ -74,7 +74,7 @@ func TestAcknowledge_storesNoLengthOfZero(t *testing.T) {
 		storetest.Track(t, o, l)
 		facts := storetest.Views(1)
 		facts.LengthSeconds = new(0.0)
-		for _, stored := range []string{"NULL", "'0'"} { // releases before this rule stored '0'
+		for _, stored := range []string{"NULL", "'0'"} { // earlier releases stored '0' for a length of zero
 			db.Exec(t, "UPDATE videos SET video_length = "+stored)
 			require.Equal(t, 1, storetest.Deliver(t, db, link.YouTube, facts))
 			v, err := o.Video(t.Context(), store.Ref{Link: l})

@@ -14,9 +14,11 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// The tests of this file change the name of an account's target from its handle to its id, while another transaction uses one of both targets.
+// The tests of this file change the external id of an account's target from "@" and the handle to the id of the account. Meanwhile, another transaction
+// uses the target with the handle or a target with the id.
 
-// accountTargets returns the names of the accounts' targets in the fetch queue, and the names of the targets to which the organisation is subscribed.
+// accountTargets returns the external ids of the accounts' targets in the fetch queue, and the external ids of the targets to which the organisation
+// is subscribed.
 func accountTargets(t *testing.T, db *storetest.DB, o *store.Org) (targets, subscribed []string) {
 	t.Helper()
 	return storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE kind = 'account' ORDER BY external_id"),
@@ -30,9 +32,7 @@ func claimWithOrphan(t *testing.T, db *storetest.DB, o *store.Org) queue.Claim {
 	earlier, l := storetest.NewOrg(t, db), storetest.ParseLink(t, storetest.AccountURL)
 	storetest.Follow(t, earlier, store.TrackAll, l)
 	storetest.DeliverAccount(t, db, ingest.AccountFacts{ID: new("42"), Username: new("someone"), Followers: new(int64(1))})
-	unmatched, err := earlier.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
-	require.NoError(t, err)
-	require.Empty(t, unmatched)
+	storetest.StopAccounts(t, earlier, l)
 	db.Clock.Advance(24*time.Hour - time.Second)
 	storetest.Follow(t, o, store.TrackAll, l)
 	c := storetest.ClaimOne(t, db, link.TikTok, "account")

@@ -96,11 +96,9 @@ func TestOrganisationTotals_areTheSumsOfVideosAndAccounts(t *testing.T) {
 				case 0:
 					storetest.Track(t, o, some()...)
 				case 1:
-					var refs []store.Ref
-					for _, l := range some() {
-						refs = append(refs, store.Ref{Link: l})
-					}
-					_, err := o.StopVideos(t.Context(), refs, false)
+					ids, err := o.TrackedVideoIDs(t.Context(), some())
+					require.NoError(t, err)
+					_, err = o.StopVideos(t.Context(), ids)
 					require.NoError(t, err)
 				default:
 					facts := map[link.Link]ingest.VideoFacts{}
@@ -310,8 +308,7 @@ func TestStatistics_countVideosAndAccountsByPlatform(t *testing.T) {
 			ByStatus: map[queue.FetchStatus]int64{queue.FetchPending: 3, queue.FetchStopped: 2}}, videos)
 
 		storetest.Follow(t, o, store.TrackNewOnly, storetest.ParseLink(t, "https://www.tiktok.com/@other"), storetest.ParseLink(t, "https://www.instagram.com/gone/"))
-		_, err = o.StopAccounts(t.Context(), []store.Ref{{Link: storetest.ParseLink(t, "https://www.instagram.com/gone/")}}, true)
-		require.NoError(t, err)
+		storetest.StopAccounts(t, o, storetest.ParseLink(t, "https://www.instagram.com/gone/"))
 		accounts, err := o.AccountStatistics(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, store.Statistics{Total: 1, Removed: 1, ByPlatform: map[link.Platform]int64{link.TikTok: 1},

@@ -79,11 +79,11 @@ func TestConcurrentWriters_doNotDeadlock(t *testing.T) {
 				return err
 			})
 			run(&wg, func() error {
-				var refs []store.Ref
-				for _, l := range some(5) {
-					refs = append(refs, store.Ref{Link: l})
+				ids, err := o.TrackedVideoIDs(t.Context(), some(5))
+				if err != nil {
+					return err
 				}
-				_, err := o.StopVideos(t.Context(), refs, false)
+				_, err = o.StopVideos(t.Context(), ids)
 				return err
 			})
 		}

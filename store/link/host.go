@@ -29,8 +29,8 @@ var hosts = [...]struct {
 // facebookOnion is Facebook's host in the Tor network.
 const facebookOnion = "facebookwkhpilnemxj7asaniu7vnjjbiltxjqhye3mhbshg7kx5tfyd.onion"
 
-// PlatformOfHost returns the platform of a host, in upper or lower case. It returns false for other
-// hosts, and if a port or a dot follows the host.
+// PlatformOfHost returns the platform of a host. The host can be in upper or lower case. PlatformOfHost returns false for hosts of no platform, and if a
+// port or a dot follows the host.
 func PlatformOfHost(host string) (Platform, bool) {
 	platform, _, ok := lookUpHost(strings.ToLower(host))
 	return platform, ok

@@ -49,8 +49,8 @@ type Link struct {
 	Kind     Kind
 	// ID is the platform's id of the video or account, or the code of a short link. It is "" if the link of an account contains no id.
 	ID string
-	// Handle is the account's handle in lower case, without "@". It is "" if the link does not contain the handle. Two links of YouTube have
-	// no handle, so another name is used: NAME for /c/NAME, and NAME with YouTubeUserSuffix for /user/NAME.
+	// Handle is the account's handle in lower case, without "@". It is "" if the link does not contain the handle. If a link of YouTube
+	// contains another name of the account, Handle is that name: NAME for /c/NAME and /NAME, and NAME with YouTubeUserSuffix for /user/NAME.
 	Handle string
 	// Canonical is the link to this video or account in the form that ReelTally stores. For a short link, it is the https form of the short
 	// link.

@@ -62,7 +62,7 @@ func acceptedYouTubeLinks() []acceptedLink {
 		{"watch page with the id in the fragment", "https://www.youtube.com/watch#v=" + id, youtubeVideo()},
 		{"watch page with the id after #! in the fragment", "https://www.youtube.com/watch#!v=" + id, youtubeVideo()},
 		{"watch popup", "https://www.youtube.com/watch_popup?v=" + id, youtubeVideo()},
-		{"watch page whose path ends in .html", "https://www.youtube.com/watch.php?v=" + id, youtubeVideo()},
+		{"watch page whose path ends in .php", "https://www.youtube.com/watch.php?v=" + id, youtubeVideo()},
 		{"movie", "https://www.youtube.com/movie?v=" + id, youtubeVideo()},
 		{"front page with a video id in the query", "http://www.youtube.com/?feature=player_embedded&v=" + id, youtubeVideo()},
 		{"front page with a video id after #! in the fragment", "http://www.youtube.com/#!v=" + id, youtubeVideo()},

@@ -31,7 +31,7 @@ type Target struct {
 	// NeedDetails is true if the fetch must also return details, such as title, account and upload date, and not only counts.
 	NeedDetails bool `gorm:"-"`
 	// Handles are unconfirmed handles of the video's account, sorted by FetchSubscription.HandleAt.
-	// The handle "" stands for a link without a handle. Other handles come before it.
+	// The handle "" stands for a link without a handle. If there are other handles, "" is not the first.
 	Handles   []string `gorm:"-"`
 	Link      string
 	Lane      Lane
@@ -122,8 +122,8 @@ func (s *Queue) Claim(ctx context.Context, r ClaimRequest) (Claim, error) {
 	return c, err
 }
 
-// Extend prolongs the lease of targets of a claim, before the collector makes another call for the targets. It returns ErrLeaseLost if
-// another collector has claimed one of the targets.
+// Extend prolongs the lease of targets of a claim, before the collector makes another call for the targets. It returns ErrLeaseLost if one of
+// the targets does not belong to the claim any more.
 func (s *Queue) Extend(ctx context.Context, c Claim, targets []Target, lease time.Duration) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
 		for _, g := range GroupByKind(targets) {
@@ -139,8 +139,8 @@ func (s *Queue) Extend(ctx context.Context, c Claim, targets []Target, lease tim
 	})
 }
 
-// lockCandidates finds and locks up to r.Candidates targets that may be claimed. Due targets that no organisation tracks are deleted instead. In
-// the result, each video has its field Handles.
+// lockCandidates finds and locks up to r.Candidates targets that may be claimed. Due targets that no organisation tracks are deleted instead.
+// lockCandidates sets the field Handles of each video in the result.
 func (s *Queue) lockCandidates(tx *gorm.DB, r ClaimRequest, now db.Instant) ([]Target, error) {
 	var due []Target
 	add := func(lane Lane, after, by db.Instant) error {

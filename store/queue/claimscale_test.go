@@ -101,10 +101,10 @@ func cpuTime(t *testing.T, db *storetest.DB) time.Duration {
 func TestClaim_takesLittleCPUTimeOfTheServer(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
-	const collectors = 8
+	const collectors, targets = 8, 20_000
 	db := storetest.New(t, "postgres")
-	addPremiumTargets(t, db, *claimTargets)
-	db.Clock.Advance(time.Duration(*claimTargets) * 10 * time.Millisecond) // a target becomes due every 10 ms
+	addPremiumTargets(t, db, targets)
+	db.Clock.Advance(targets * 10 * time.Millisecond) // a target becomes due every 10 ms
 	before := cpuTime(t, db)
 	var mu sync.Mutex
 	claimed := map[string]int{}
@@ -132,13 +132,13 @@ func TestClaim_takesLittleCPUTimeOfTheServer(t *testing.T) {
 	}
 	working.Wait()
 	used := cpuTime(t, db) - before
-	require.Len(t, claimed, *claimTargets)
+	require.Len(t, claimed, targets)
 	for id, times := range claimed {
 		require.Equal(t, 1, times, id)
 	}
-	each := used / time.Duration(*claimTargets)
+	each := used / time.Duration(targets)
 	size := storetest.Column[int](t, db, "SELECT pg_total_relation_size('fetch_targets') + pg_total_relation_size('fetch_subscriptions')")[0]
-	t.Logf("%d targets took %s of CPU time of PostgreSQL, %s each; the tables have %d bytes for each", *claimTargets, used, each, size / *claimTargets)
+	t.Logf("%d targets took %s of CPU time of PostgreSQL, %s each; the tables have %d bytes for each", targets, used, each, size/targets)
 	require.Positive(t, used)
 	require.Less(t, each, time.Millisecond)
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Heartbeat records that a collector is running. If another collector has had no new heartbeat for longer than deadAfter, its claimed targets become
-// due. This time is measured by the clock of this process, so the clocks of two collectors may differ. Heartbeat returns the number of these targets.
+// Heartbeat records that a collector is running, and stores the sources of the collector and the forms that it serves. If another collector has had no
+// new heartbeat for longer than deadAfter, the targets that this other collector has claimed become due. This time is measured by the clock of this
+// process, so the clocks of two collectors may differ. Heartbeat returns the number of these targets.
 func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
 	type collectorRow struct {
 		ID      uuid.UUID
@@ -156,7 +157,8 @@ func (c collectorFetches) longestFetch() (time.Duration, error) {
 	return longest, err
 }
 
-// forgotten returns the collectors that can no longer store an answer. silences has the result of observedHeartbeats.record for them.
+// forgotten returns the collectors that can no longer store an answer. silences is the result of observedHeartbeats.record for the
+// heartbeats of the collectors.
 func forgotten(collectors []collectorFetches, silences map[uuid.UUID]time.Duration) (ids []uuid.UUID, err error) {
 	for _, c := range collectors {
 		longest, err := c.longestFetch()

@@ -11,7 +11,8 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// ErrLeaseLost reports that the caller's lease of a job or target has ended and that another process has leased it since then.
+// ErrLeaseLost reports that the caller does not have the lease of a job or target any more. For example, the lease has ended and another process has
+// leased the job or target since then.
 var ErrLeaseLost = errors.New("lease lost")
 
 // JobLease is the right of one process to run a job. If the process ends without returning the lease, the lease expires and another process

@@ -85,8 +85,8 @@ func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 		rows[i] = []any{Bucket, t.Platform, t.Kind, t.ExternalID, i}
 	}
 	list, args := db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "place integer"}, rows)
-	// Lock the targets in a separate statement before the UPDATE. If another transaction holds the locks, this
-	// statement waits for its end, so the UPDATE sees its changes.
+	// First lock the targets in a separate statement. It waits for the end of each transaction that holds one of these locks, so the UPDATE sees the
+	// changes of these transactions.
 	err := db.LockRows(tx, list+`SELECT u.place FROM u CROSS JOIN fetch_targets t
  WHERE `+SameTarget("t", "u")+` ORDER BY u.place`, "t", args...)
 	if err != nil {

@@ -279,8 +279,7 @@ func TestStopAccounts_movesTheTargetsToTheLaneOfTheRemainingSubscriber(t *testin
 		storetest.DeliverAccount(t, db, ingest.AccountFacts{Username: new("someone"), Listed: true, Videos: []ingest.FoundVideo{{ID: storetest.VideoLink(t, 1).ID, Link: storetest.VideoLink(t, 1).Canonical}}})
 		storetest.Deliver(t, db, link.TikTok, storetest.Views(1))
 		require.Equal(t, []string{"11", "11"}, laneDigits(t, db))
-		_, err := premium.StopAccounts(t.Context(), []store.Ref{{Link: someone}}, true)
-		require.NoError(t, err)
+		storetest.StopAccounts(t, premium, someone)
 		require.Equal(t, []string{"22", "22"}, laneDigits(t, db), "the targets of the account and of its video must be in the basic lane")
 	})
 }

@@ -16,8 +16,8 @@ const LastFetchWindow = 24 * time.Hour
 // maxReasonTargets is the maximum number of failed targets whose reasons LastFetches compares. It limits the memory that the query needs.
 const maxReasonTargets = 10_000
 
-// answeredStatuses are the fetch statuses with which a source has answered, although it gave no numbers. Targets with these statuses do not count as
-// failed.
+// answeredStatuses are the fetch statuses that explain why a fetch gave no numbers: a source has answered that the target is private, restricted or gone,
+// or no source can fetch the target. Targets with these statuses do not count as failed.
 var answeredStatuses = []FetchStatus{FetchPrivate, FetchRestricted, FetchGone, FetchUnsupported}
 
 // LastFetches counts the targets of one platform that one source fetches, by the result of their last fetch. The database has no result of earlier
@@ -27,8 +27,8 @@ type LastFetches struct {
 	Source        string        `gorm:"column:route" json:"source"` // name of the source that is called next for the targets
 	Succeeded     int64         `json:"succeeded"`                  // number of targets whose last fetch succeeded within LastFetchWindow
 	Failed        int64         `json:"failed"`                     // number of targets whose last fetch failed, unless a source answered that the target is private, restricted or gone
-	Reason        string        `json:"reason"`                     // most common reason of the failed fetches; "" if there is none. It contains no credential.
-	ReasonTargets int64         `json:"reason_targets"`             // number of targets with this reason
+	Reason        string        `json:"reason"`                     // most common reason of the failed fetches, of which at most maxReasonTargets are compared; "" if there is none. It contains no credential.
+	ReasonTargets int64         `json:"reason_targets"`             // number of compared targets with this reason
 }
 
 // Total returns the number of targets whose last fetch is counted.

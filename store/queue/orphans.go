@@ -57,8 +57,8 @@ func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[strin
 	}
 }
 
-// deleteOrphanTargets deletes targets that have no subscription and were due more than a day ago. It adds the number of these targets to
-// deleted["fetch_targets"].
+// deleteOrphanTargets deletes targets that have no subscription, are not claimed, and were due and last requested more than a day ago. It adds the
+// number of these targets to deleted["fetch_targets"].
 func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int64, keepAlive func() error) error {
 	// Claim deletes most targets without a subscription, but not those of a platform without a
 	// source.
@@ -85,8 +85,9 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 			last = t.Key
 		}
 		n, err := s.changeTargets(ctx, orphans, func(tx *gorm.DB, g KindGroup) *gorm.DB {
-			// Check the conditions again, because an organisation may have subscribed to a target meanwhile. Lock the targets in a separate
-			// statement before. If another transaction holds the locks, this statement waits for its end, so the DELETE sees its subscriptions.
+			// An organisation may have subscribed to a target since the targets were read, so the DELETE has the conditions again. Lock the
+			// targets first, in a statement of its own: it waits until no other transaction locks one of them. So the DELETE sees the
+			// subscriptions that these transactions have added.
 			err := db.LockRows(tx, `SELECT t.external_id FROM fetch_targets t WHERE t.bucket = ? AND t.source = ? AND t.kind = ? AND t.external_id IN ?
  ORDER BY t.external_id`, "t", Bucket, g.Platform, g.Kind, g.IDs)
 			if err != nil {

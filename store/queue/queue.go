@@ -72,12 +72,12 @@ func SameTarget(a, b string) string {
 // TargetKey returns a text that identifies a video among all videos of all platforms, or an account among all accounts.
 func TargetKey(p link.Platform, externalID string) string { return string(p) + "/" + externalID }
 
-// slotMargin is a number of seconds at the end of each UTC day. No fetch is scheduled in this time, because a
-// fetch that starts a little late could fall on the next day.
+// slotMargin is a number of seconds at the end of each UTC day. The first fetch of a target on a day is never scheduled in this time. Otherwise, if it
+// started a little late, it would fall on the next day, and a target that is fetched once a day would get no counts for its day.
 const slotMargin = 10 * 60
 
-// SlotOf returns the time since midnight UTC at which the schedule fetches a target on each day that has a fetch. A hash spreads the fetches
-// evenly over the day.
+// SlotOf returns the time since midnight UTC of the first fetch of a target on each day that has a fetch. A hash spreads the fetches evenly over the
+// day.
 func SlotOf(p link.Platform, externalID string) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(TargetKey(p, externalID)))
@@ -140,8 +140,8 @@ type Entry struct {
 	// those of its counts that differ from Known are removed, because they came from another organisation.
 	//
 	// The collector only compares the answers for a new target with these counts, to recognise suspicious counts. Imported counts can be invented, so
-	// they must not affect other organisations. They never become numbers of another organisation that tracks the target. Nor do they delay its first
-	// numbers: a target keeps known counts only while a single organisation tracks it, until its first fetch.
+	// they must not affect other organisations. The known counts never become numbers of another organisation that tracks the target, and never
+	// delay the first numbers of the other organisation: a target keeps known counts only while a single organisation tracks it, until its first fetch.
 	Known db.Counts
 	// Saved is true if the row of the video or account already has the values of NextAt and Unsupported. They are then not written again.
 	Saved bool
@@ -246,7 +246,8 @@ func Enqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error 
 }
 
 // StatementsForEnqueue returns the statements of Enqueue, to be run together with the caller's own
-// statements. But StatementsForEnqueue itself writes the new turns to the table org_turns.
+// statements. But StatementsForEnqueue itself writes the new turns to the table org_turns. It sorts
+// entries, and changes the entries that it delays: see IsDeferred.
 func StatementsForEnqueue(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) ([]db.Write, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -272,7 +273,8 @@ func statementsForTargets(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.In
 	// An entry that deferRecentlyFetched has delayed changes neither the state nor requested_at: a higher
 	// requested_at would cause another fetch after a running fetch.
 	const served = "excluded.fetched_at IS NOT NULL"
-	// The name of the target is the handle of the entry. The target can have another handle, if an account that had this handle before was renamed.
+	// This condition is true if the external id of the target is "@" and the handle of the entry. The target can have another handle, if an account that
+	// had this handle before was renamed.
 	const namedByHandle = "fetch_targets.external_id = '@' || excluded.handle"
 	// Before the first fetch, the counts of a target are the known counts of its only organisation. If the entry of another organisation has other known
 	// counts, or none, the target forgets them.
@@ -389,7 +391,8 @@ func GroupByKind(targets []Target) []KindGroup {
 	return groups
 }
 
-// changeTargets runs change in one transaction for each platform and kind of the targets. It returns the number of changed or deleted rows.
+// changeTargets runs the function change once for each platform and kind of the targets, all in one transaction. It returns the number of changed or
+// deleted rows.
 func (s *Queue) changeTargets(ctx context.Context, targets []Target, change func(tx *gorm.DB, g KindGroup) *gorm.DB) (rows int64, err error) {
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
 		rows = 0

@@ -162,6 +162,38 @@ func TestEnqueue_reactivatesATargetThatIsGone(t *testing.T) {
 	})
 }
 
+func TestAcknowledge_keepsTheRestartOfATargetThatIsRequestedDuringItsFetch(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		l := storetest.ParseLink(t, storetest.YouTubeURL)
+		storetest.Track(t, storetest.NewOrg(t, db), l)
+		gone := func(c queue.Claim) {
+			t.Helper()
+			o := storetest.Outcome(db, c.Targets[0], ingest.VideoFacts{})
+			o.Facts, o.State, o.Attempts, o.RefusedAs, o.Refusals, o.Answers, o.NextAt = nil, queue.StateGone, 3, queue.StateGone, 3, new("[]"), store.InstantOf(db.Clock.Now())
+			o.Detail, o.Route = "not found", "second"
+			require.NoError(t, db.Acknowledge(t.Context(), c, c.At, []ingest.Outcome{o}))
+		}
+		gone(storetest.ClaimOne(t, db, link.YouTube, "video"))
+		r := storetest.NewClaimRequest(store.NewID(), link.YouTube, queue.KindVideo, 1, time.Minute, queue.Lanes...)
+		r.Route = "second"
+		again, err := db.Claim(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, queue.StateGone, again.Targets[0].State)
+		db.Clock.Advance(time.Second)
+		storetest.Track(t, storetest.NewOrg(t, db), l)
+		gone(again)
+		restarted := storetest.ClaimOne(t, db, link.YouTube, "video").Targets[0]
+		require.Equal(t, queue.StateActive, restarted.State)
+		require.Zero(t, restarted.Attempts)
+		require.Zero(t, restarted.Refusals)
+		require.Empty(t, restarted.RefusedAs)
+		require.Empty(t, restarted.Route, "the first source must be asked")
+		require.Nil(t, restarted.Answers)
+		require.Equal(t, "not found", restarted.Detail)
+	})
+}
+
 func TestRefreshVideo_reactivatesATargetWhoseStateIsParked(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {

@@ -52,7 +52,8 @@ type Pause struct {
 	BlockedUntil db.Instant
 	// PausesSinceSuccess is the number of pauses since the last successful call. It is 0 for a pause that began because a budget was used up.
 	PausesSinceSuccess int `gorm:"column:strikes"`
-	// Since is when the first of these pauses began, or when the budget was used up. PauseSource sets it. It is nil if a version of ReelTally without this column stored the pause.
+	// Since is when the first pause since the last successful call began, or when the budget was used up. PauseSource sets it. It is nil if a
+	// version of ReelTally without this column stored the pause.
 	Since *db.Instant `gorm:"column:paused_since"`
 }
 

@@ -17,8 +17,8 @@ const (
 )
 
 // RepairFutureTimes corrects times in the future that a wrong clock has written, so that fetching continues. Targets whose last fetch seems to be in
-// the future become due now, and so do targets and jobs whose due time is too late. Pauses of sources that end after longestPause are deleted. The
-// result is the number of corrected rows by table. The caller must be sure that the clock is right now.
+// the future become due now, and so do targets and jobs whose due time is too late. Pauses of sources that would last longer than longestPause from now are
+// deleted. The result is the number of corrected rows by table. The caller must be sure that the clock is right now.
 func (s *Queue) RepairFutureTimes(ctx context.Context, longestPause time.Duration) (map[string]int64, error) {
 	repaired := map[string]int64{}
 	if err := s.repairTargets(ctx, repaired); err != nil {
@@ -63,7 +63,7 @@ func (s *Queue) repairTargets(ctx context.Context, repaired map[string]int64) er
 		}
 		last = found[len(found)-1]
 		n, err := s.changeTargets(ctx, found, func(tx *gorm.DB, g KindGroup) *gorm.DB {
-			// End the lease, so that the answer of a fetch that began while the clock was wrong is not stored.
+			// End the lease, so that the end of a fetch that began while the clock was wrong does not change these times again.
 			return tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL,
   fetched_at = CASE WHEN fetched_at > ? THEN ? ELSE fetched_at END, details_at = CASE WHEN details_at > ? THEN ? ELSE details_at END,
   requested_at = CASE WHEN requested_at > ? THEN ? ELSE requested_at END, turn = CASE WHEN turn > ? THEN ? ELSE turn END

@@ -42,9 +42,10 @@ func (s *Queue) PublishRoutes(ctx context.Context, routes []Route, sources []str
 // resetRoutes sets the route of those targets of r.Platform and r.Kind to r.Route whose route is not in
 // "sources". It deletes their stored answers.
 func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) error {
-	for after, last := "", false; !last; {
+	for after := ""; ; {
+		var end []string // the last id of this transaction; empty if the transaction changes all remaining targets
 		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
-			var end []string
+			end = nil
 			err := tx.Raw(`SELECT external_id FROM fetch_targets WHERE bucket = ? AND source = ? AND kind = ? AND external_id > ? ORDER BY external_id LIMIT 1 OFFSET ?`,
 				Bucket, r.Platform, r.Kind, after, maxRowsPerReset-1).Scan(&end).Error
 			if err != nil {
@@ -52,16 +53,16 @@ func (s *Queue) resetRoutes(ctx context.Context, r Route, sources []string) erro
 			}
 			update, args := `UPDATE fetch_targets SET route = ?, answers = NULL WHERE bucket = ? AND source = ? AND kind = ? AND route NOT IN ? AND external_id > ?`,
 				[]any{r.Route, Bucket, r.Platform, r.Kind, sources, after}
-			if last = len(end) == 0; !last {
-				update, args, after = update+" AND external_id <= ?", append(args, end[0]), end[0]
+			if len(end) > 0 {
+				update, args = update+" AND external_id <= ?", append(args, end[0])
 			}
 			return tx.Exec(update, args...).Error
 		})
-		if err != nil {
+		if err != nil || len(end) == 0 {
 			return err
 		}
+		after = end[0]
 	}
-	return nil
 }
 
 // AssignRoutes gives each target without a route the first source for its platform and kind. A target has no

@@ -29,26 +29,25 @@ func TestTrackAgain_causesNoImmediateFetchAfterARecentFetch(t *testing.T) {
 			t.Parallel()
 			storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 				o, l := storetest.NewOrg(t, db), storetest.VideoLink(t, 1)
-				first := storetest.Track(t, o, l)[0]
+				storetest.Track(t, o, l)
 				if another {
 					storetest.Track(t, storetest.NewOrg(t, db), l)
 				}
 				require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
-				stopAndTrack := func(ref store.Ref, form link.Link) {
-					_, err := o.StopVideos(t.Context(), []store.Ref{ref}, true)
-					require.NoError(t, err)
+				stopAndTrack := func(form link.Link) {
+					storetest.StopVideos(t, o, l)
 					storetest.Track(t, o, form)
 				}
 				for range 3 {
 					db.Clock.Advance(time.Hour)
-					stopAndTrack(store.Ref{ID: first.ID}, l)
+					stopAndTrack(l)
 					require.False(t, isDueNow(t, db, "video"))
-					stopAndTrack(store.Ref{Link: l}, storetest.ParseLink(t, "https://m.tiktok.com/v/"+l.ID+".html"))
+					stopAndTrack(storetest.ParseLink(t, "https://m.tiktok.com/v/"+l.ID+".html"))
 					require.False(t, isDueNow(t, db, "video"))
 				}
 				require.EqualValues(t, 1, *storetest.VideoOf(t, o, l).Latest.Views)
 				db.Clock.Advance(time.Hour)
-				stopAndTrack(store.Ref{Link: l}, l)
+				stopAndTrack(l)
 				require.True(t, isDueNow(t, db, "video"), "the target must be due when the refresh pause is over")
 			})
 		})
@@ -122,14 +121,13 @@ func TestTrackAgain_causesNoFetchOfAnAccountDuringTheRefreshPause(t *testing.T) 
 		require.Equal(t, 4, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
 		for _, kind := range []store.TrackingType{store.TrackAll, store.TrackLatest200, store.TrackNewOnly, store.TrackLatest30} {
 			db.Clock.Advance(30 * time.Minute)
-			_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
-			require.NoError(t, err)
+			storetest.StopAccounts(t, o, l)
 			storetest.Follow(t, o, kind, l)
 			require.False(t, isDueNow(t, db, "account"), kind)
 		}
 		second := storetest.NewOrg(t, db)
 		storetest.Follow(t, second, store.TrackLatest30, l)
-		require.True(t, isDueNow(t, db, "account"), "the second organisation must have no videos of the account yet")
+		require.True(t, isDueNow(t, db, "account"), "the account must be due, because the second organisation has no videos of the account yet")
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 4, db.Clock.Now())))
 		require.Equal(t, 4, storetest.TrackedVideos(t, second))
 		require.Equal(t, 4, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)), "the second organisation must cause a fetch")
@@ -148,8 +146,7 @@ func TestTrackAgain_fetchesOlderVideosDuringTheRefreshPauseOnce(t *testing.T) {
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos[:30]))
 		trackAgain := func(kind store.TrackingType) store.Tracked {
 			db.Clock.Advance(time.Minute)
-			_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
-			require.NoError(t, err)
+			storetest.StopAccounts(t, o, l)
 			return storetest.Follow(t, o, kind, l)[0]
 		}
 		require.True(t, trackAgain(store.TrackNewOnly).Deferred)
@@ -188,8 +185,7 @@ func TestDiscovery_doesNotFetchStoppedVideosAgainImmediately(t *testing.T) {
 		db.Clock.Advance(queue.RefreshPause - time.Minute)
 		require.Equal(t, 4, storetest.Deliver(t, db, link.TikTok, storetest.Views(1)))
 		db.Clock.Advance(2 * time.Minute)
-		_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
-		require.NoError(t, err)
+		storetest.StopAccounts(t, o, l)
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 		require.Equal(t, 4, storetest.TrackedVideos(t, o))
@@ -219,8 +215,7 @@ func TestDiscovery_fetchesOnlyThePreviewIfTheOrganisationDoesNotPay(t *testing.T
 		}
 		for range 3 {
 			db.Clock.Advance(25 * time.Hour)
-			_, err := o.StopAccounts(t.Context(), []store.Ref{{Link: l}}, true)
-			require.NoError(t, err)
+			storetest.StopAccounts(t, o, l)
 			trackAll()
 			storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 			require.EqualValues(t, 37, pending())

@@ -77,7 +77,8 @@ type Source struct {
 	Budgets []Budget `json:"budgets"`
 	// FetchSeconds is the time limit for fetching videos. It is 0 if a collector of an earlier version runs.
 	FetchSeconds int64 `json:"fetch_seconds,omitempty"`
-	// HeldBack says why a collector holds back answers of the source that videos or accounts do not exist. It is "" if no answers are held back.
+	// HeldBack says why a collector holds back some answers of the source: those which say that a video or account does not exist. It is "" if no
+	// answers are held back.
 	HeldBack string `json:"held_back,omitempty"`
 }
 

@@ -67,8 +67,8 @@ func DueTargets(t *testing.T, db *DB) []string {
 		string(link.TikTok), int64(store.InstantOf(db.Clock.Now())))
 }
 
-// RunBeforeStatement starts f before the next statement that contains the fragment. This statement waits until
-// f has returned, or until f waits for a lock. The caller must call finish.
+// RunBeforeStatement starts f before the next statement that contains the fragment. On PostgreSQL, this statement waits
+// until f has returned, or until f waits for a lock. On SQLite, it does not wait. The caller must call finish.
 func RunBeforeStatement(t *testing.T, db *DB, fragment string, f func(s *store.Store)) (finish func()) {
 	t.Helper()
 	// The function f gets a second Store, as if f ran in another process.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
+	idb "github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/migrations"
 )
@@ -113,7 +114,8 @@ func ListVideos(t *testing.T, o *store.Org, q store.VideoQuery) *store.List[stor
 	return list
 }
 
-// CreateOrgWithData creates an organisation that has at least one row in every distributed table.
+// CreateOrgWithData creates an organisation with collections, videos, an account, points and an idempotency key. It has no reports, events or
+// webhooks: see FillEmptyTables.
 func CreateOrgWithData(t *testing.T, db *DB) *store.Org {
 	t.Helper()
 	ctx, o := t.Context(), NewOrg(t, db)
@@ -135,6 +137,45 @@ func CreateOrgWithData(t *testing.T, db *DB) *store.Org {
 	db.Exec(t, `INSERT INTO snapshots_weekly (organisation_id, video_id, week, day, views, fetched_at, source) VALUES (?, ?, ?, ?, 5, 0, 'test')`,
 		o.ID(), tracked[0].ID, day.Week(), day)
 	return o
+}
+
+// FillEmptyTables inserts a row into each table that has no rows. If the table belongs to organisations, the row belongs to o.
+func FillEmptyTables(t *testing.T, db *DB, o *store.Org) {
+	t.Helper()
+	tables, err := db.DB().StoredTables(t.Context())
+	require.NoError(t, err)
+	for _, table := range tables {
+		if Column[int64](t, db, "SELECT COUNT(*) FROM "+table.Name)[0] > 0 {
+			continue
+		}
+		var names, places []string
+		var values []any
+		for _, c := range table.Columns {
+			names, places, values = append(names, c.Name), append(places, "?"), append(values, valueFor(c, o))
+		}
+		db.Exec(t, fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table.Name, strings.Join(names, ", "), strings.Join(places, ", ")), values...)
+	}
+}
+
+// valueFor returns a value that is valid in the column c of a table. If the column contains an organisation, the value is the id of o.
+func valueFor(c idb.StoredColumn, o *store.Org) any {
+	switch {
+	case c.Name == "organisation_id":
+		return o.ID()
+	case c.Name == "id", c.Name == "token", strings.HasSuffix(c.Name, "_id") && c.Name != "external_id", c.Name == "created_by":
+		return store.NewID()
+	case strings.HasSuffix(c.Name, "_date"):
+		return "2026-02-28"
+	case c.Kind == idb.IntegerKind:
+		return int64(7)
+	case c.Kind == idb.BoolKind:
+		return true
+	case c.Kind == idb.FloatKind:
+		return 0.5
+	case c.Kind == idb.BytesKind:
+		return []byte{0, 1, 254, 255}
+	}
+	return "x"
 }
 
 // Collection creates a private collection.
@@ -235,11 +276,19 @@ func NeverStop() error { return nil }
 // StopVideos stops the tracking of the videos with the given links. The test fails if one of the videos is not tracked.
 func StopVideos(t *testing.T, o *store.Org, links ...link.Link) {
 	t.Helper()
-	refs := make([]store.Ref, len(links))
-	for i, l := range links {
-		refs[i].Link = l
-	}
-	unmatched, err := o.StopVideos(t.Context(), refs, true)
+	ids, err := o.TrackedVideoIDs(t.Context(), links)
 	require.NoError(t, err)
-	require.Empty(t, unmatched)
+	untracked, err := o.StopVideos(t.Context(), ids)
+	require.NoError(t, err)
+	require.Empty(t, untracked)
+}
+
+// StopAccounts stops the tracking of the accounts with the given links. The test fails if one of the accounts is not tracked.
+func StopAccounts(t *testing.T, o *store.Org, links ...link.Link) {
+	t.Helper()
+	ids, err := o.TrackedAccountIDs(t.Context(), links)
+	require.NoError(t, err)
+	untracked, err := o.StopAccounts(t.Context(), ids)
+	require.NoError(t, err)
+	require.Empty(t, untracked)
 }

@@ -39,7 +39,8 @@ func (g *Guard) BeforeStatement(fragment string, do func()) {
 	g.pending = append(g.pending, interruption{fragment, do})
 }
 
-// Inspect records a statement with the given arguments and returns the error of CheckStatement or CheckRouting.
+// Inspect records a statement, and runs the function that BeforeStatement has registered for it. It returns the error of CheckStatement or
+// CheckRouting, or the error of writing the statement to the folder of StatementsVariable.
 func (g *Guard) Inspect(statement string, args []any) error {
 	if do := g.recordStatement(statement); do != nil {
 		do()

@@ -76,11 +76,11 @@ func TestCheckStatement_acceptsStatementsThatFollowTheRules(t *testing.T) {
 func TestCheckStatement_refusesStatementsThatBreakARule(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ statement, because string }{
-		"DROP TABLE for the whole table":                                                  {`DROP TABLE snapshots_daily`, "DROP is allowed only for three purposes"},
-		"DROP TABLE for a partition and another table":                                    {`DROP TABLE snapshots_daily_202601, videos`, "DROP is allowed only for three purposes"},
-		"ALTER TABLE that drops a column":                                                 {`ALTER TABLE videos DROP COLUMN title`, "ALTER is allowed only for three purposes"},
-		"ATTACH PARTITION for another table":                                              {`ALTER TABLE snapshots_daily ATTACH PARTITION videos DEFAULT`, "ALTER is allowed only for three purposes"},
-		"SET without LOCAL":                                                               {`SET lock_timeout = '2s'`, "SET is allowed only for three purposes"},
+		"DROP TABLE for the whole table":                                                  {`DROP TABLE snapshots_daily`, "DROP is allowed only to change the partition of one month"},
+		"DROP TABLE for a partition and another table":                                    {`DROP TABLE snapshots_daily_202601, videos`, "DROP is allowed only to change the partition of one month"},
+		"ALTER TABLE that drops a column":                                                 {`ALTER TABLE videos DROP COLUMN title`, "ALTER is allowed only to change the partition of one month"},
+		"ATTACH PARTITION for another table":                                              {`ALTER TABLE snapshots_daily ATTACH PARTITION videos DEFAULT`, "ALTER is allowed only to change the partition of one month"},
+		"SET without LOCAL":                                                               {`SET lock_timeout = '2s'`, "SET is allowed only to change the partition of one month"},
 		"a query without a condition":                                                     {`SELECT * FROM videos`, `the statement does not restrict the table "videos" to one organisation`},
 		"a query with a condition on the id only":                                         {`SELECT * FROM videos WHERE id = ?`, `the statement does not restrict the table "videos" to one organisation`},
 		"an UPDATE with a condition on the id only":                                       {`UPDATE videos SET removed = ? WHERE id = ?`, `the statement does not restrict the table "videos" to one organisation`},

@@ -137,15 +137,15 @@ func checkParsedStatement(nodes []node, outer *block) error {
 	case first.isKeyword("savepoint", "release", "rollback"):
 		return nil
 	case first.isKeyword("set", "lock", "drop", "alter"):
-		return checkPartition(nodes)
+		return checkMaintenance(nodes)
 	default:
 		return fmt.Errorf("a statement begins with %q, which is not allowed", first.text)
 	}
 }
 
-// checkPartition checks SET, LOCK, DROP and ALTER. It allows them only for monthly partitions,
+// checkMaintenance checks SET, LOCK, DROP and ALTER, which change no rows. It allows them only for monthly partitions,
 // constraints, timeouts and settings of Citus.
-func checkPartition(nodes []node) error {
+func checkMaintenance(nodes []node) error {
 	switch {
 	case nodes[0].isKeyword("set") && len(nodes) > 2 && nodes[1].isKeyword("local") && nodes[2].isKeyword("lock_timeout", "statement_timeout", "citus"):
 		return nil
@@ -157,7 +157,7 @@ func checkPartition(nodes []node) error {
 	case nodes[0].isKeyword("alter") && len(nodes) > 5 && nodes[1].isKeyword("table") && nodes[3].isKeyword("add", "drop") && nodes[4].isKeyword("constraint") && !hasQuery(nodes):
 		return nil
 	}
-	return fmt.Errorf("%s is allowed only for three purposes: to change the partition of one month, to add or drop a constraint, and to set a timeout of the transaction", strings.ToUpper(nodes[0].text))
+	return fmt.Errorf("%s is allowed only to change the partition of one month, to add or drop a constraint, and to set a timeout or a setting of Citus for the transaction", strings.ToUpper(nodes[0].text))
 }
 
 // checkDefinition checks CREATE. It returns nil for CREATE TABLE, unless the statement copies rows of other tables.

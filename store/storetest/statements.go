@@ -87,10 +87,10 @@ func statementForm(statement string) string {
 	return monthTables.ReplaceAllString(s, "snapshots_daily_YYYYMM")
 }
 
-// storeFiles matches the files of the store. plumbing matches the files through which most functions of the store run their statements.
+// storeFiles matches the files of the store. sharedFiles matches the files through which most functions of the store run their statements.
 var (
-	storeFiles = regexp.MustCompile(`/(store/(?:[a-z]+/)*[a-z]+\.go)$`)
-	plumbing   = regexp.MustCompile(`^store/internal/db/(inspect|db|rows|lists|writes|bulk|dialect|values|page)\.go$|^store/storetest/`)
+	storeFiles  = regexp.MustCompile(`/(store/(?:[a-z]+/)*[a-z]+\.go)$`)
+	sharedFiles = regexp.MustCompile(`^store/internal/db/(inspect|db|rows|lists|writes|bulk|dialect|values|page)\.go$|^store/storetest/`)
 )
 
 // functionName uses these patterns to remove parts of a name.
@@ -117,7 +117,7 @@ func callingFunction() (file, function string) {
 	for {
 		frame, more := frames.Next()
 		found := storeFiles.FindStringSubmatch(filepath.ToSlash(frame.File))
-		if found != nil && !plumbing.MatchString(found[1]) {
+		if found != nil && !sharedFiles.MatchString(found[1]) {
 			return found[1], functionName(frame.Function)
 		}
 		if !more {

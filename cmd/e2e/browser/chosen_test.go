@@ -29,12 +29,22 @@ func TestVideoList_choosesAllVideosOfThePageWithTheKeyboard(t *testing.T) {
 		chromedp.Focus(all), chromedp.KeyEvent(" "), chromedp.KeyEvent(" "), status(&texts[2]))
 	require.Equal(t, [3]string{"50 of 50 chosen", "49 of 50 chosen", "Nothing is chosen"}, texts)
 	require.True(t, mixed)
+	b.runSteps(chromedp.Focus(all), chromedp.KeyEvent(" "))
+	for _, width := range []int64{1440, 390} {
+		var visible bool
+		b.runSteps(setWidth(width), chromedp.Evaluate(`scrollTo(0, document.body.scrollHeight / 2); (() => {
+  const button = document.querySelector("[data-choose] button"), at = button.getBoundingClientRect();
+  return button.contains(document.elementFromPoint((at.left + at.right) / 2, (at.top + at.bottom) / 2));
+})()`, &visible))
+		require.True(t, visible, "the button must stay in view at a width of %d", width)
+	}
+	b.runSteps(setWidth(1440), chromedp.Focus(all), chromedp.KeyEvent(" "))
 
 	var heading, result string
 	b.runSteps(chromedp.Focus(all), chromedp.KeyEvent(" "), chromedp.Focus("[data-choose] button"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("form.changes"), chromedp.Text("h1", &heading))
 	require.Equal(t, "50 chosen videos", heading)
 	b.requireAccessible("chosen")
-	b.runSteps(chromedp.Click("form.changes .danger"), chromedp.WaitVisible("section[role=status]"), chromedp.Text("section[role=status]", &result))
+	b.runSteps(chromedp.Click(`form[action="/video/chosen/stop"] button`), chromedp.WaitVisible("section[role=status]"), chromedp.Text("section[role=status]", &result))
 	require.Contains(t, result, "Tracking stopped: 50 videos")
 	b.requireAccessible("chosen-stopped")
 	b.runSteps(chromedp.Click(`form[action="/video/chosen/track"] button`), chromedp.WaitVisible(`//strong[contains(., "Tracked again: 50 videos")]`, chromedp.BySearch),

@@ -77,7 +77,7 @@ func openBrowser(t *testing.T) *tab {
 }
 
 // findChromium returns the path of the installed Chromium or Chrome. It fails the test if neither is installed. It prefers the headless shell, which is
-// Chromium without windows, because it needs a quarter less CPU time.
+// Chromium without windows, because the headless shell needs a quarter less CPU time.
 func findChromium(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
@@ -139,7 +139,7 @@ func (b *tab) runSteps(steps ...chromedp.Action) {
 	require.NoError(b.t, chromedp.Run(b, steps...))
 }
 
-// requireNoPageErrors requires that pages caused no errors, and sent no requests to other origins than the given one, such as
+// requireNoPageErrors requires that the opened pages caused no errors, and sent requests only to the given origin, for example to
 // http://127.0.0.1:8080.
 func (b *tab) requireNoPageErrors(origin string) {
 	b.t.Helper()

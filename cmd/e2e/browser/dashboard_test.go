@@ -49,8 +49,8 @@ const (
 // dashboard is a running server whose organisation has videos and collections.
 type dashboard struct {
 	installation
-	collection store.Collection // the collection with the hostile name
-	video      store.Video      // the video with the hostile title
+	collection store.Collection // the collection that startDashboard creates
+	video      store.Video      // the first video of this collection
 }
 
 // hostileVideos have hostile, long, Arabic and Japanese captions, and unknown and very large counts.
@@ -145,7 +145,7 @@ func (d dashboard) pagePaths(t *testing.T) map[string]string {
 	accounts := url.Values{"account": {most.LinkedAccountID.String(), oldest.LinkedAccountID.String()}}
 	made := d.makeReport(t, collections.Rows[0].ID)
 	report, settings := "/collection/report/"+made, json.RawMessage(`{"description":"The views of our campaign","show_captions":true,"show_accounts":true}`)
-	shared, err := o.UpdateReport(t.Context(), uuid.MustParse(made), store.SharingPatch{Access: new(store.AccessPublic), DisplaySettings: &settings})
+	shared, err := o.UpdateReport(t.Context(), uuid.MustParse(made), store.SharingPatch{Access: new(store.AccessPublic), DisplaySettings: settings})
 	require.NoError(t, err)
 	return map[string]string{
 		"chosen": "/video/chosen?" + chosen.Encode(), "compare-accounts": "/compare?" + accounts.Encode(), "compare": compared, "compare-empty": "/compare", "compare-hostile": "/compare?video=" + d.video.ID.String(), "videos-columns": "/video?columns=views,increase_7d,created_at,latest_updated_at,shares",
@@ -163,8 +163,7 @@ func (d dashboard) shareCollection(t *testing.T, collection uuid.UUID, access st
 	t.Helper()
 	hash, err := store.HashPassword(t.Context(), "a long password")
 	require.NoError(t, err)
-	shown := json.RawMessage(settings)
-	shared, err := d.db.Org(d.org.ID).UpdateCollection(t.Context(), collection, store.CollectionPatch{Access: &access, PasswordHash: &hash, DisplaySettings: &shown})
+	shared, err := d.db.Org(d.org.ID).UpdateCollection(t.Context(), collection, store.CollectionPatch{SharingPatch: store.SharingPatch{Access: &access, PasswordHash: &hash, DisplaySettings: json.RawMessage(settings)}})
 	require.NoError(t, err)
 	return "/c/" + *shared.Hash
 }

@@ -54,8 +54,8 @@ func TestDashboard_neverScrollsSideways(t *testing.T) {
 	b.requireNoSidewaysScrolling("not-found", d.url+pages["not-found"]) // last, because the browser reports its status 404 as an error
 }
 
-// requireNoSidewaysScrolling opens a page and requires that the page fits into windows of all widths, and that the titles of videos are
-// readable.
+// requireNoSidewaysScrolling opens a page and requires that the page fits into windows of several widths from 320 to 1440 pixels, and
+// that the titles of videos are readable.
 func (b *tab) requireNoSidewaysScrolling(name, url string) {
 	b.t.Helper()
 	b.runSteps(setWidth(320), chromedp.Navigate(url), chromedp.WaitReady("main"))

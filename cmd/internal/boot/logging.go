@@ -33,7 +33,7 @@ func (l Logging) Logger(w io.Writer) *slog.Logger {
 const maxLogDelay = 200 * time.Millisecond
 
 // BufferedLogger returns a logger that writes lines of level info and debug together, after at most
-// maxLogDelay. The caller must call stop, which writes the remaining lines.
+// maxLogDelay. If w is a terminal, the logger writes each line immediately. The caller must call stop, which writes the remaining lines.
 func (l Logging) BufferedLogger(w io.Writer) (logger *slog.Logger, stop func()) {
 	if IsTerminal(w) {
 		return l.Logger(w), func() {}

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/reeltally/reeltally/outbound"
 )
 
 // Parse reads arguments and environment variables into the struct to which grammar points. The tag `setting`
@@ -55,7 +56,7 @@ type versionFlag struct {
 // versionRequest is the type of the flag --version. It is used instead of kong.VersionFlag, which ignores errors when it writes the version.
 type versionRequest bool
 
-// BeforeReset prints the version and ends the parsing.
+// BeforeReset prints the version. Parse then returns ErrHelpShown.
 func (versionRequest) BeforeReset(app *kong.Kong, vars kong.Vars) error {
 	if _, err := fmt.Fprintln(app.Stdout, vars["version"]); err != nil {
 		return printError{err}
@@ -140,8 +141,7 @@ func InvalidSetting(variable string, value any, allowed string) error {
 // CheckBaseURL returns a UsageError if `value` is not an http or https URL to which a path can be
 // appended. The error does not show passwords.
 func CheckBaseURL(variable, value string) error {
-	u, err := url.Parse(value)
-	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && !strings.ContainsAny(value, "?#") {
+	if _, err := outbound.ParseBaseURL(value); err == nil {
 		return nil
 	}
 	if beforeHost := strings.LastIndex(value, "@"); beforeHost >= 0 {

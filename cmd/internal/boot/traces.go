@@ -22,6 +22,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/reeltally/reeltally/outbound"
 )
 
 const (
@@ -119,8 +121,8 @@ func traceEndpoint(env func(string) string) (string, error) {
 	default:
 		return "", UsageError{fmt.Errorf("OTEL_TRACES_EXPORTER is %q; it must be otlp or none", exporter)}
 	}
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	u, err := outbound.ParseBaseURL(endpoint)
+	if err != nil {
 		// The error does not show the value, because the value can contain a password.
 		return "", UsageError{fmt.Errorf("%s must be an http or https URL without user, password and query, for example http://127.0.0.1:4318", variable)}
 	}

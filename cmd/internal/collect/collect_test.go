@@ -155,14 +155,14 @@ func (tiktokSource) Timeout() time.Duration              { return time.Second }
 func (tiktokSource) Concurrency() int                    { return 2 }
 func (tiktokSource) Group(queue.Target) string           { return "" }
 func (tiktokSource) NeedsHandle(queue.Target) bool       { return false }
-func (tiktokSource) OwnAccountsOnly() bool               { return false }
+func (tiktokSource) OnlyAccounts() string                { return "" }
 func (tiktokSource) Budgets() []source.Budget            { return nil }
 func (tiktokSource) Plan([]queue.Target) [][]source.Call { return [][]source.Call{{}} }
 
 // ownVideosSource is a source that answers for every video that the video belongs to another account.
 type ownVideosSource struct{ tiktokSource }
 
-func (ownVideosSource) OwnAccountsOnly() bool { return true }
+func (ownVideosSource) OnlyAccounts() string { return "accounts of the operator" }
 func (ownVideosSource) Fetch(_ context.Context, batch []queue.Target, _ *source.CallBudget) ([]source.Result, error) {
 	return []source.Result{{Target: batch[0], Class: source.Unsupported, Detail: "not in the answer"}}, nil
 }
@@ -192,7 +192,7 @@ func TestService_saysThatCountedSourcesServeOnlyOwnAccounts(t *testing.T) {
 	stop()
 	require.NoError(t, <-done)
 	require.NoError(t, err)
-	require.Equal(t, "The configured sources give numbers only of the operator's own accounts and their videos, and this video is not one of these", v.FetchReason)
+	require.Equal(t, "The configured sources give numbers only of accounts of the operator and their videos, and this video is not one of these", v.FetchReason)
 }
 
 // panickingSource is a source of TikTok videos that panics in every call.

@@ -144,7 +144,7 @@ func (w *writer) localCollections(ctx context.Context) ([]store.Collection, erro
 func (c *collection) isProtected() bool { return store.Access(c.Access) == store.AccessProtected }
 
 // createCollection creates a copy of a remote collection in this database, with the given id. If the remote collection has a password, the copy is private.
-// If the share page of the remote collection has closed, that of the copy is closed too. If an interrupted run created the copy, createCollection completes it.
+// The copy gets the time at which the share page of the remote collection closes. If an interrupted run created the copy, createCollection completes it.
 func (w *writer) createCollection(ctx context.Context, id uuid.UUID, c collection, parent *uuid.UUID) (store.Collection, error) {
 	// The copy is private until its expiry is stored, so its share page cannot be open for too long if the migration is interrupted here.
 	made, err := w.Org.CreateCollection(ctx, store.NewCollection{ID: id, Name: c.Name, ParentID: parent, Access: store.AccessPrivate, Hashtags: c.Hashtags})
@@ -156,10 +156,10 @@ func (w *writer) createCollection(ctx context.Context, id uuid.UUID, c collectio
 		patch.Access = new(store.AccessPublic)
 	}
 	if c.ShareExpiresAt != nil {
-		patch.ShareExpiry = &store.ShareExpiryChange{At: new(store.InstantOf(*c.ShareExpiresAt))}
+		patch.ShareExpiry = &store.Change[store.Instant]{To: new(store.InstantOf(*c.ShareExpiresAt))}
 	}
 	// If the collection was changed since it was created, an interrupted run has already completed it.
-	if patch == (store.CollectionPatch{}) || made.UpdatedAt != made.CreatedAt {
+	if patch.Access == nil && patch.ShareExpiry == nil || made.UpdatedAt != made.CreatedAt {
 		return made, nil
 	}
 	return w.Org.UpdateCollection(ctx, made.ID, patch)
@@ -175,6 +175,6 @@ func (w *writer) copyDisplaySettings(ctx context.Context, localCollection *store
 	if !json.Valid(settings) {
 		return fmt.Errorf("the display settings of the collection %q are not JSON", remoteCollection.Name)
 	}
-	_, err := w.Org.UpdateCollection(ctx, localCollection.ID, store.CollectionPatch{DisplaySettings: &settings})
+	_, err := w.Org.UpdateCollection(ctx, localCollection.ID, store.CollectionPatch{SharingPatch: store.SharingPatch{DisplaySettings: settings}})
 	return err
 }

@@ -132,7 +132,7 @@ func TestMigration_copiesWhenSharePagesClose(t *testing.T) {
 
 		// A repeated migration must not change collections that exist.
 		id := collectionsByName(t, o)["closes"].ID
-		_, err = o.UpdateCollection(t.Context(), id, store.CollectionPatch{Access: new(store.AccessPrivate), ShareExpiry: &store.ShareExpiryChange{}})
+		_, err = o.UpdateCollection(t.Context(), id, store.CollectionPatch{SharingPatch: store.SharingPatch{Access: new(store.AccessPrivate), ShareExpiry: &store.Change[store.Instant]{}}})
 		require.NoError(t, err)
 		summary, err = s.runMigrationInto(t, o, db, filepath.Join(t.TempDir(), "work"))
 		require.NoError(t, err)
@@ -184,14 +184,13 @@ func TestMigration_addsOnlyMembersAndMissingDataToExistingRecords(t *testing.T) 
 		require.NoError(t, err)
 	}
 	own, remote := json.RawMessage(`{"own":1}`), `{"remote":1}`
-	_, err = o.UpdateCollection(t.Context(), collectionsByName(t, o)["styled"].ID, store.CollectionPatch{DisplaySettings: &own})
+	_, err = o.UpdateCollection(t.Context(), collectionsByName(t, o)["styled"].ID, store.CollectionPatch{SharingPatch: store.SharingPatch{DisplaySettings: own}})
 	require.NoError(t, err)
 	stopped, err := link.Parse("https://www.tiktok.com/@bb")
 	require.NoError(t, err)
 	_, err = o.TrackAccounts(t.Context(), store.TrackRequest{Links: []link.Link{stopped}, Type: store.TrackNewOnly})
 	require.NoError(t, err)
-	_, err = o.StopAccounts(t.Context(), []store.Ref{{Link: stopped}}, true)
-	require.NoError(t, err)
+	storetest.StopAccounts(t, o, stopped)
 
 	s := newService(t)
 	s.responses["/collections"] = `{"data":[{"id":"bare","name":"bare","access":"public","display_settings":` + remote + `,"hashtags":["there"]},{"id":"styled","name":"styled","access":"public","display_settings":` + remote + `}],"pagination":{"total":2,"total_pages":1}}`
@@ -200,7 +199,7 @@ func TestMigration_addsOnlyMembersAndMissingDataToExistingRecords(t *testing.T) 
 	s.responses["/videos"] = `{"data":[{"ad_id":"v1","ad_link":"` + serviceVideo + `","label_ids":["bare"]}],"pagination":{"total":1,"total_pages":1}}`
 	summary, err := s.runMigrationInto(t, o, db, filepath.Join(t.TempDir(), "work"))
 	require.NoError(t, err)
-	require.Zero(t, summary.NewCollections+summary.UnknownAccounts)
+	require.Zero(t, summary.NewCollections+summary.InvalidAccounts)
 	require.EqualValues(t, 1, summary.Members)
 	for name, settings := range map[string]string{"bare": remote, "styled": string(own)} {
 		c := collectionsByName(t, o)[name]

@@ -327,8 +327,8 @@ func (r *Remote) downloadHistories(ctx context.Context, dir string, d *download,
 	return nil
 }
 
-// requestHistory requests a video's history, and returns it as lines for the file of histories. It leaves out points
-// that are or may be interpolated.
+// requestHistory requests a video's history, and returns it as lines for the file of histories. The first line describes the video; it is the only line
+// if the remote server answers 404. requestHistory leaves out points that are or may be interpolated.
 func (r *Remote) requestHistory(ctx context.Context, v *video, today time.Time, state *historyState) ([]byte, error) {
 	query := url.Values{"start_date": {today.AddDate(0, 0, -historyDays).Format(time.DateOnly)}, "end_date": {today.Format(time.DateOnly)}}
 	if r.reelTally {

@@ -56,7 +56,7 @@ type Summary struct {
 	Collections     int              `json:"collections"`
 	NewCollections  int              `json:"new_collections"`
 	Accounts        int              `json:"accounts"`           // number of accounts that the remote server tracks and that are now tracked here too
-	UnknownAccounts int              `json:"unknown_accounts"`   // number of accounts left out because their link or tracking type is not valid
+	InvalidAccounts int              `json:"unknown_accounts"`   // number of accounts left out because their link or tracking type is not valid
 	Members         int64            `json:"members"`            // number of accounts and videos added to collections
 	MissingMembers  int              `json:"missing_members"`    // number of members of collections (accounts and videos) that could not be added, or that the remote server counts but does not list
 	Protected       int              `json:"protected"`          // number of collections that have a password on the remote server, and were therefore created as private collections
@@ -122,7 +122,8 @@ func CheckDir(dir string) error {
 	return nil
 }
 
-// openDir creates the folder of the migration. If the folder has files that do not belong to this migration, openDir returns an error.
+// openDir creates the folder of the migration. It returns an error if the folder belongs to another migration, or if it has files but is not the
+// folder of a migration.
 func (m Migration) openDir() error {
 	if err := CheckDir(m.Dir); err != nil {
 		return err
@@ -183,7 +184,7 @@ func (w *writer) trackAccounts(ctx context.Context) error {
 		l, known := parseLink(a.Link, link.Account)
 		kind, err := store.ParseTrackingType(*a.TrackingType)
 		if !known || err != nil {
-			w.summary.UnknownAccounts++
+			w.summary.InvalidAccounts++
 			continue
 		}
 		byType[kind] = append(byType[kind], l)

@@ -51,8 +51,8 @@ const (
 // NewRemote returns a client for the API at baseURL. It connects only to the host of this URL. The host may have a private address, because the
 // operator chose it.
 func NewRemote(baseURL, token string, onWait func(reason string, wait time.Duration)) (*Remote, error) {
-	u, err := url.Parse(strings.TrimRight(baseURL, "/"))
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	u, err := outbound.ParseBaseURL(strings.TrimRight(baseURL, "/"))
+	if err != nil {
 		return nil, fmt.Errorf("%q is not the address of an API; it must be like https://api.example.com", baseURL)
 	}
 	guard := &outbound.Guard{Reach: func(address string) outbound.Reach {
@@ -218,7 +218,7 @@ type list[E any] struct {
 }
 
 // listAll requests all pages of a list and returns the entries, the oldest first. The function idOf returns the id of
-// an entry. If the pages leave out entries, listAll returns an error.
+// an entry. If a page does not begin where the page before it ends, listAll returns an error.
 func listAll[T any](ctx context.Context, r *Remote, path string, query url.Values, idOf func(*T) string) (out list[[]T], err error) {
 	var answered pagination // the pagination of the last response
 	total := int64(0)

@@ -106,11 +106,12 @@ type Platform struct {
 // SourceStatus is the state of one source, such as "youtube": its results, its current pause, and its budgets.
 type SourceStatus struct {
 	Source string `json:"source"`
-	// Results counts the results since the start of this process, by class, such as "ok". It is null if this process is not a collector.
+	// Results counts the results since the start of this process, by class, such as "ok". Only a Monitor sets it: in /status, it is empty if this process
+	// is not a collector. In the Status that ReadStatus returns, it is null.
 	Results map[string]int64 `json:"results"`
 	Pause   *PauseStatus     `json:"pause"`
 	Budgets []BudgetStatus   `json:"budgets"`
-	// HeldBack says why answers of the source that videos or accounts do not exist are held back. It is absent if they are believed.
+	// If the source answers that videos or accounts do not exist, and these answers are held back, HeldBack says why. Otherwise, it is absent.
 	HeldBack string `json:"held_back,omitempty"`
 }
 
@@ -245,10 +246,10 @@ func freshness(c queue.CollectingState) []Freshness {
 	return out
 }
 
-// These variables are indexes in queue.FreshWithin, which is a list of durations.
+// These variables are indexes in queue.FreshWithin, and therefore also in QueueCounts.Fresh.
 var (
-	freshBy    = slices.Index(queue.FreshWithin[:], queue.FirstFetchLimit) // index of the entry "36 hours" in the list queue.FreshWithin; a target is fresh if its last successful fetch was in the last 36 hours
-	staleAfter = slices.Index(queue.FreshWithin[:], 48*time.Hour)          // index of the entry "48 hours" in the list queue.FreshWithin; a target is stale if its last successful fetch was more than 48 hours ago
+	freshIndex = slices.Index(queue.FreshWithin[:], queue.FirstFetchLimit) // 36 hours: a target is fresh if its last successful fetch was at most so long ago
+	staleIndex = slices.Index(queue.FreshWithin[:], 48*time.Hour)          // 48 hours: a target is stale if its last successful fetch was longer ago
 )
 
 // platformCounts returns the counts for each platform. They include videos and accounts of all lanes (priorities).
@@ -262,7 +263,7 @@ func platformCounts(c queue.CollectingState) []Platform {
 		p.Targets += q.Targets
 		p.NeverFetched += q.Overdue
 		if q.State != "gone" {
-			p.Fresh += q.Fresh[freshBy]
+			p.Fresh += q.Fresh[freshIndex]
 			p.Due += q.Due
 		}
 		switch q.State {
@@ -272,7 +273,7 @@ func platformCounts(c queue.CollectingState) []Platform {
 			p.Parked += q.Targets
 		default:
 			p.Failing += q.Failing
-			p.Stale += q.Targets - q.Never - q.Fresh[staleAfter]
+			p.Stale += q.Targets - q.Never - q.Fresh[staleIndex]
 			b := &active[len(active)-1]
 			b.due, b.dueSoon, b.fetched = b.due+q.Due, b.dueSoon+q.DueSoon, b.fetched+q.Fresh[0]
 			if q.OldestDue != nil {

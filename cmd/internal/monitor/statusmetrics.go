@@ -44,8 +44,8 @@ var (
 // allows this, and then does not compare the metrics with descriptions.
 func (statusMetrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the metrics of the status. If the database does not answer, reeltally_database_up is 0 and the other metrics of the
-// database are missing.
+// Collect sends the metrics of the status. If the database does not answer, reeltally_database_up is 0. The metrics of the status are then
+// missing, unless the Monitor has an earlier status in its cache.
 func (m statusMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)

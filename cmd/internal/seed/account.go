@@ -113,7 +113,7 @@ func (g *generator) generateAccount(p link.Platform, startVideo *firstVideo) (ba
 	}
 	g.usedAccounts[string(p)+a.Handle] = true
 	out := backfill.SeedAccount{Account: g.accountRecord(a), Days: g.followerCounts(a)}
-	out.Collections = append(g.randomOrNil(g.creators, 3), g.randomOrNil(g.mixed, 8)...)
+	out.Collections = append(g.randomOrNil(g.accountCollections, 3), g.randomOrNil(g.mixedCollections, 8)...)
 	add := func(v sandbox.VideoTruth, gap bool) error {
 		video, err := g.generateVideo(v, gap)
 		// Leave out a video without history points.
@@ -278,7 +278,7 @@ func (g *generator) generateVideo(t sandbox.VideoTruth, gap bool) (backfill.Seed
 	if t.ShopProductID != "" {
 		v.AdProductIDShop = &t.ShopProductID
 	}
-	v.Collections = g.randomOrNil(g.campaigns, 3)
+	v.Collections = g.randomOrNil(g.videoCollections, 3)
 	// The time of each point is midnight, but the point has the counts that the sandbox had one second earlier.
 	for _, truth := range g.world.DailyCounts(t.Platform, t.ID, g.from.AddDate(0, 0, -1), g.now.Add(-time.Second)) {
 		at := truth.At.Add(time.Second)

@@ -129,13 +129,13 @@ type generator struct {
 	from time.Time // the beginning of the first day of the histories
 	rand *rand.Rand
 
-	collections  []backfill.SeedCollection
-	campaigns    []uuid.UUID           // ids of the collections to which videos are added
-	mixed        []uuid.UUID           // ids of the collections to which videos and accounts are added; the field "campaigns" has these ids too
-	creators     []uuid.UUID           // ids of the collections to which accounts are added, but no videos
-	usedAccounts map[string]bool       // accounts generated so far; the key is platform and handle
-	videosLeft   int                   // number of videos still to generate
-	videos       map[link.Platform]int // number of videos generated so far
+	collections        []backfill.SeedCollection
+	videoCollections   []uuid.UUID           // ids of the collections to which videos are added
+	mixedCollections   []uuid.UUID           // ids of the collections to which videos and accounts are added; the field videoCollections has these ids too
+	accountCollections []uuid.UUID           // ids of the collections to which accounts are added, but no videos
+	usedAccounts       map[string]bool       // accounts generated so far; the key is platform and handle
+	videosLeft         int                   // number of videos still to generate
+	videos             map[link.Platform]int // number of videos generated so far
 }
 
 // newGenerator creates a generator for the organisation and returns it. Before it returns, it also generates the organisation's collections.
@@ -253,14 +253,14 @@ func (g *generator) generateCollections() {
 			name = fmt.Sprintf("%s %d", name, round+1)
 		}
 		id := add(name, &root)
-		g.campaigns, g.mixed = append(g.campaigns, id), append(g.mixed, id)
+		g.videoCollections, g.mixedCollections = append(g.videoCollections, id), append(g.mixedCollections, id)
 		if i%3 == 0 {
-			g.campaigns = append(g.campaigns, add(name+", first wave", &id))
+			g.videoCollections = append(g.videoCollections, add(name+", first wave", &id))
 		}
 	}
 	root = add("Creators", nil)
 	for i := range min(max(g.Videos/1000, 2), 50) {
-		g.creators = append(g.creators, add(fmt.Sprintf("Creators %c%s", 'A'+rune(i%26), numberSuffix(i/26)), &root))
+		g.accountCollections = append(g.accountCollections, add(fmt.Sprintf("Creators %c%s", 'A'+rune(i%26), numberSuffix(i/26)), &root))
 	}
 	root = add("Topics", nil)
 	for _, tag := range topics {

@@ -133,7 +133,6 @@ func (c Config) newRateStore(ctx context.Context, logger *slog.Logger) (rates se
 		logger.WarnContext(ctx, "rate limits are off")
 		return server.Unlimited{}, noClose, nil
 	case c.RedisURL == "":
-		// Without a store, the server counts in its own memory.
 		return nil, noClose, nil
 	}
 	o, err := c.redisOptions()

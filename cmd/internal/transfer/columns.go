@@ -12,7 +12,7 @@ import (
 // field is the kind of content of a column in an imported file, for example the number of views.
 type field int
 
-// These constants are the possible contents of a column. fieldIgnored means that the column is known but not imported.
+// These constants are the possible contents of a column. fieldIgnored means that the column is not imported.
 const (
 	fieldLink field = iota
 	fieldDate
@@ -111,8 +111,8 @@ func simplifyColumnName(name string) string {
 	}, name)
 }
 
-// fieldOf returns the field of the column with this name. Entries of Map have precedence over aliases. If neither has
-// the name, fieldOf returns false.
+// fieldOf returns the field of the column with this name, or fieldIgnored if Map maps the column to "". Entries of Map have precedence over aliases. If
+// neither Map nor the aliases have the name, fieldOf returns false.
 func (c Columns) fieldOf(name string) (field, bool) {
 	for column, fieldName := range c.Map {
 		if column == strings.TrimSpace(name) {
@@ -126,8 +126,8 @@ func (c Columns) fieldOf(name string) (field, bool) {
 	return f, ok
 }
 
-// fieldsOf returns the field of each column, or fieldIgnored for an unknown column. It returns an error if two columns
-// have the same field.
+// fieldsOf returns the field of each column, or fieldIgnored for an unknown column. It adds the names of unknown columns to the parameter unknown,
+// except those that may be ignored. It returns an error if two columns have the same field.
 func (c Columns) fieldsOf(names []string, unknown *unknownColumns) ([]field, error) {
 	fields := make([]field, len(names))
 	columnOf := map[field]string{}
@@ -259,7 +259,7 @@ func (c Columns) fieldsOfHeader(names []string) ([]field, error) {
 
 // duplicateColumnError returns the error for two columns of a file that have the same field.
 func duplicateColumnError(f field, first, second string) error {
-	if strings.TrimSpace(first) == strings.TrimSpace(second) { // the flag --map would ignore both columns
+	if strings.TrimSpace(first) == strings.TrimSpace(second) { // do not suggest the flag --map, because it would ignore both columns
 		return fmt.Errorf("%q occurs twice: rename or remove one of the two in the file", truncateText(first))
 	}
 	return fmt.Errorf("columns %q and %q both mean %s: ignore one with --map %q=", truncateText(first), truncateText(second), f, truncateText(second))

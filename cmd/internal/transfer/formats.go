@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -185,20 +186,13 @@ func parseCount(text string, format NumberFormat) (n *int64, rounded bool, err e
 	case sign:
 		return nil, false, fmt.Errorf("%q; it must not be negative", truncateText(text))
 	case len(fraction) > zeros:
-		return nil, false, fmt.Errorf("%q, which is not a whole number in the format %s", truncateText(text), formatOrDefault(format, DecimalPoint))
+		return nil, false, fmt.Errorf("%q, which is not a whole number in the format %s", truncateText(text), cmp.Or(format, DecimalPoint))
 	}
 	value, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", zeros-len(fraction)), 10, 64)
 	if err != nil || value > maxCount {
 		return nil, false, fmt.Errorf("%q; it must be at most %d", truncateText(text), int64(maxCount))
 	}
 	return &value, zeros > 0, nil // a count with the suffix K, M or B is rounded
-}
-
-func formatOrDefault(f, otherwise NumberFormat) NumberFormat {
-	if f == "" {
-		return otherwise
-	}
-	return f
 }
 
 func hasOnlyDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
@@ -291,8 +285,8 @@ func parseNumericDate(text string, f DateFormat) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// readTwice prepares to read r.In twice. The first time, it is read from firstReader. After its end, it is read
-// from the result of openAgain. The caller must call cleanUp at the end.
+// readTwice prepares to read r.In twice. The caller first reads firstReader to its end. Then it calls openAgain, and reads the
+// returned reader, which has the same content. The caller must call cleanUp at the end.
 func (r *importRun) readTwice() (firstReader io.Reader, openAgain func() (io.Reader, error), cleanUp func() error, err error) {
 	if s, ok := r.In.(io.ReadSeeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {

@@ -152,7 +152,7 @@ func TestImport_refusesFilesWithInvalidFormat(t *testing.T) {
 		"[1]": `the file has "1" where an object was expected`, "[{},]": `the file has "]" where an object was expected`,
 		"[,{}]": `the file has "," where an object was expected`, "{} x": `the file has "x" where an object was expected`,
 		"[ä]": `the file has "ä" where an object was expected`, "[] ä": `the file has "ä" after the end of the list`,
-		"[] x": `the file has "x" after the end of the list`, "[{} {}]": `the file has "{" where an object was expected`,
+		"[] x": `the file has "x" after the end of the list`, "[]\n\nx": `line 3: the file has "x" after the end of the list`, "[{} {}]": `the file has "{" where an object was expected`,
 		`{"link":"a","watch":1}`: `column "watch" is not known`, `[{"link":"` + strings.Repeat("x", 2<<20) + `"}]`: "a row is longer than",
 	} {
 		_, err := runImport(t, db, o, text, skip)

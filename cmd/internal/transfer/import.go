@@ -27,8 +27,8 @@ type Import struct {
 	Now     time.Time
 	// If DryRun is true, Run checks the file and returns the summary, but writes nothing to the database.
 	DryRun bool
-	// Bad is called for each invalid row, and Run skips the row. If Bad is nil and there is an invalid row, Run imports nothing and returns a
-	// RefusedError.
+	// Bad is called for each invalid row, and Run skips the row. If Bad returns an error, Run stops with this error. If Bad is nil and there is an invalid
+	// row, Run imports nothing and returns a *RefusedError.
 	Bad func(BadRow) error
 	// TempDir is the folder for temporary files; "" means the system's default.
 	TempDir string

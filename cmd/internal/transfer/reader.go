@@ -259,7 +259,9 @@ func (r *jsonReader) checkEnd() error {
 			return nil
 		case err != nil:
 			return fileError{err}
-		case b != ' ' && b != '\t' && b != '\r' && b != '\n':
+		case b == '\n':
+			r.line++
+		case b != ' ' && b != '\t' && b != '\r':
 			return r.unexpectedCharacter("after the end of the list")
 		}
 	}

@@ -90,7 +90,8 @@ func (g *videoGroup) addRow(r record) error {
 	return g.addCounts(r)
 }
 
-// addCounts adds the counts of a row to the point of its day, which replaces counts of earlier rows of this day. Unknown counts replace nothing.
+// addCounts adds the counts of a row to the point of the row's day. A known count replaces the same count of an earlier row of this day. An unknown
+// count replaces nothing. If an earlier row with the same time has another value for a known count, addCounts returns an error.
 func (g *videoGroup) addCounts(r record) error {
 	n := len(g.Points)
 	if n == 0 || g.Points[n-1].At.Day() != r.At.Day() {
@@ -100,7 +101,7 @@ func (g *videoGroup) addCounts(r record) error {
 	last := &g.Points[n-1]
 	stored, added := last.Fields(), r.Counts.All()
 	for i, origin := range g.latest {
-		// Rows of the same time can each have other counts, for example one count for each row.
+		// Several rows can have the same time, for example if each row has only one of the counts. But two rows must not have different values of one count.
 		if *stored[i] != nil && added[i] != nil && origin.at == r.At && **stored[i] != *added[i] {
 			return fmt.Errorf("line %d has different counts for the same video and time", origin.line)
 		}

@@ -26,7 +26,8 @@ func (s *stateFile) load(v any) error {
 	return json.Unmarshal(text, v)
 }
 
-// save replaces the content of the file with v as JSON, in one step. If save fails once, all further calls do nothing.
+// save replaces the content of the file with v as JSON, in one step. If this fails, save calls OnError, and later calls of save do
+// nothing.
 func (s *stateFile) save(v any) {
 	if s.disabled {
 		return

@@ -99,7 +99,7 @@
   }
 
   // drawCompared draws all metrics of a figure as lines. Each line is scaled so that its highest value is 100. The colour and the dashes of each
-  // line are those of its swatch above the chart. Computed days are dots.
+  // line are those of its swatch above the chart. The parts with computed days are dotted.
   function drawCompared(figure) {
     const plot = figure.querySelector(".plot"), readout = figure.querySelector(".readout");
     const names = [...figure.querySelectorAll("thead th[data-metric]")];
@@ -117,7 +117,7 @@
     const known = scaled.flat().filter(value => value !== null), lowest = Math.min(...known, 98);
     const margin = (100 - lowest) * 0.05, range = lowest < 50 ? [Math.min(0, lowest), 105] : [lowest - margin, 100 + margin];
     figure.querySelector(".axis").textContent = [range[0] > 0 && "The axis does not begin at 0.",
-      tables.some(({ points }) => points.some(isComputed)) && "Dotted: computed from the points before and after."].filter(Boolean).join(" ");
+      tables.some(({ points }) => points.some(isComputed)) && "Dotted: calculated from the fetches before and after."].filter(Boolean).join(" ");
     // showDay shows the numbers of the day with index n. The element <bdi> prevents that a right-to-left caption moves the number of another video.
     const showDay = n => {
       readout.replaceChildren();
@@ -166,8 +166,8 @@
     const margin = Math.max(1, (highest === lowest ? Math.abs(lowest) : highest - lowest) * 0.05);
     const range = gain ? rounded(Math.min(0, lowest), Math.max(1, highest)) : rounded(lowest < 0 ? lowest - margin : Math.max(0, lowest - margin), highest + margin);
     figure.querySelector(".axis").textContent = [range[0] > 0 && "The axis does not begin at 0.",
-      points.some(isComputed) && (figure.hasAttribute("data-sums") ? "Dashed: no video was fetched." : "Dashed: computed from the points before and after."),
-      corrected.some(v => v !== null) && "Ring: lower than before.", joined.some(v => v !== null) && "Ring: videos joined on this day."].filter(Boolean).join(" ");
+      points.some(isComputed) && (figure.hasAttribute("data-sums") ? "Dashed: no video was fetched." : "Dashed: calculated from the fetches before and after."),
+      corrected.some(v => v !== null) && "Ring: lower than before.", joined.some(v => v !== null) && "Ring: videos were added on this day."].filter(Boolean).join(" ");
     const last = points.findLastIndex(p => p.value !== null);
     const describe = n => {
       const p = points[n];
@@ -176,7 +176,7 @@
       const more = p.row?.hasAttribute("data-note") ? p.row.dataset.note : p.quality ? cells.slice(-3).map(c => c.textContent.trim()).filter(Boolean).join(" · ") : "";
       const other = view === "day" ? "" : p.row?.querySelector(`td[data-${gain ? "of" : "gain"}="${figure.dataset.metric}"] data`)?.textContent ?? "";
       const sign = view === "gain" && p.value > 0 ? "+" : "";
-      const members = p.row?.dataset.joined ? p.row.dataset.joined + " joined" : "";
+      const members = p.row?.dataset.joined ? p.row.dataset.joined + (p.row.dataset.joined === "1" ? " video added" : " videos added") : "";
       return [new Date(days[n] * 1000).toISOString().slice(0, 10), sign + whole.format(p.value), other && (gain ? "total " : "per day ") + other, members, more].filter(Boolean).join(" · ");
     };
     readout.textContent = describe(last);

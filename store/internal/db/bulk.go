@@ -18,8 +18,8 @@ import (
 // InsertRows is a function that inserts rows into a table. Each row has one value for each column.
 type InsertRows func(table string, columns []string, rows [][]any) error
 
-// UpdateStatistics updates the statistics of the query planner for a table if they are outdated.
-// Call it before you insert many rows with foreign keys to this table.
+// UpdateStatistics updates the query planner's statistics of a table if they are outdated. rowCount is the present number of rows of the table. Call
+// UpdateStatistics before you insert many rows with foreign keys to this table. On SQLite, it does nothing.
 func (d *DB) UpdateStatistics(tx *gorm.DB, table string, rowCount int64) error {
 	return d.dialect.updateStatistics(tx, table, rowCount)
 }
@@ -138,7 +138,7 @@ func (postgresDialect) updateStatistics(tx *gorm.DB, table string, rows int64) e
 	return tx.Exec("ANALYZE " + table).Error
 }
 
-// copyRows inserts rows into a table with COPY.
+// copyRows inserts rows into a table with COPY. It replaces each value in rows by the result of toBinary.
 func copyRows(ctx context.Context, conn *sql.Conn, table string, columns []string, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil

@@ -120,6 +120,7 @@ func TestSchema_deletesAllDataOfADeletedOrganisation(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, other := storetest.CreateOrgWithData(t, db), storetest.CreateOrgWithData(t, db)
+		storetest.FillEmptyTables(t, db, o)
 		count := func(id any) map[string]int64 {
 			rows := map[string]int64{}
 			for name, described := range storetest.Tables {
@@ -128,6 +129,9 @@ func TestSchema_deletesAllDataOfADeletedOrganisation(t *testing.T) {
 				}
 			}
 			return rows
+		}
+		for name, n := range count(o.ID()) {
+			require.Positive(t, n, "the organisation must have rows in the table %s before it is deleted", name)
 		}
 		before := count(other.ID())
 		db.Exec(t, "DELETE FROM organisations WHERE id = ?", o.ID())

@@ -24,7 +24,7 @@ func hasCitus(ctx context.Context, pool *sql.DB) (bool, error) {
 // citusDialector is the dialector of GORM for a PostgreSQL database with Citus.
 type citusDialector struct{ *postgres.Dialector }
 
-// IsSharded returns true if Citus divides the tables of organisations between several servers.
+// IsSharded returns true if the database has the extension Citus, even if Distribute has not divided the tables yet.
 func IsSharded(tx *gorm.DB) bool {
 	_, ok := tx.Dialector.(citusDialector)
 	return ok

@@ -18,8 +18,8 @@ const (
 	// their age. The store's clock also counts as having jumped if it goes back by more than clockDrift.
 	clockDrift = Day
 	// maxFetchDrift limits the same difference for fetching. If the difference is larger, nothing is fetched. An export of histories ends two minutes before
-	// the present while no collector runs: see Queue.OldestFetch. A collector whose clock is behind by more would store points before the end of this export.
-	// The clock of the server that answered the export can be ahead, so the limit is half of the two minutes.
+	// the present while no collector runs: see Queue.OldestFetch. A collector whose clock is behind by more than two minutes would store points before the
+	// end of this export. The clock of the server that answered the export can be ahead, so the limit is half of the two minutes.
 	maxFetchDrift = time.Minute
 	// FutureTolerance is how far a stored time of a fetch may be ahead of the store's clock. It is longer than twice maxFetchDrift, because the clocks of
 	// two collectors can differ by that.

@@ -19,8 +19,8 @@ type Options struct {
 	// ReadURL is the URL of a streaming replica of the PostgreSQL database, or "" if there is no replica. The method DB.OnReplica returns a DB that
 	// reads from this replica. Lists and histories are read from it: see store.FromReplica.
 	ReadURL string
-	// Now returns the time that is stored and compared with stored times, so tests can set it. Only time limits, pauses, NewID and measurements use
-	// the real clock. CheckClock also reads the clock of PostgreSQL.
+	// Now returns the time that is stored and compared with stored times. Tests set Now to a clock of their own. Only time limits, waits between
+	// attempts, NewID and measurements use the real clock. CheckClock and CompareClocks also read the clock of PostgreSQL.
 	Now func() time.Time
 	// RealTime is true if Now returns the real time. If it is true, jobs are not run and old rows are not
 	// deleted while this time may be wrong: see CheckClock.
@@ -134,7 +134,8 @@ func (d *DB) Read(ctx context.Context) *gorm.DB { return d.read.WithContext(ctx)
 func (d *DB) ReadCommitted(ctx context.Context) *gorm.DB { return d.write.WithContext(ctx) }
 
 const (
-	// MaxAttempts is the maximum number of times that a transaction is run if it fails because of deadlocks or other conflicts.
+	// MaxAttempts is the maximum number of times that a transaction is run if it fails because of deadlocks, serialization failures or duplicates. While
+	// a SQLite file is locked, only retryTimeout limits the attempts.
 	MaxAttempts = 5
 	// retryTimeout is the time after which a failed transaction is not run again. A transaction fails, for example, if another process has
 	// the SQLite file locked.
@@ -192,12 +193,13 @@ func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 const DeleteBatch = 500
 
 // DeleteInBatches runs f in one transaction after another, until f deletes fewer than batchSize
-// rows. It calls keepAlive after each transaction, and stops if keepAlive fails.
+// rows. It adds the numbers of deleted rows to deleted[table]. It calls keepAlive after each
+// transaction, and stops if keepAlive fails.
 func (d *DB) DeleteInBatches(ctx context.Context, table string, deleted map[string]int64, keepAlive func() error, batchSize int64, f func(tx *gorm.DB) (int64, error)) error {
 	for {
 		var n int64
 		err := d.Tx(ctx, func(tx *gorm.DB) (err error) {
-			// The function f deletes at most batchSize rows and returns their number.
+			// The function f returns the number of rows that it has deleted.
 			n, err = f(tx)
 			return err
 		})

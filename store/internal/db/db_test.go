@@ -61,10 +61,10 @@ func TestOpen_createsASQLiteFileWithAnyName(t *testing.T) {
 
 func TestOpen_returnsErrUnavailableIfTheServerIsDown(t *testing.T) {
 	t.Parallel()
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	address := nobody.Addr().String()
-	require.NoError(t, nobody.Close())
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
 	_, err = store.Open(t.Context(), store.Options{URL: "postgres://u:hush@" + address + "/x", Now: time.Now})
 	require.ErrorIs(t, err, store.ErrUnavailable)
 	require.NotContains(t, err.Error(), "hush")

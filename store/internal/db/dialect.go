@@ -74,7 +74,7 @@ type dialect interface {
 type connections struct {
 	read, write *gorm.DB  // the handles for reads and for writes; on PostgreSQL, both fields have the same handle
 	pools       []*sql.DB // the pools of the handles: first the pool for writes, then the pool for reads; on PostgreSQL, one pool for both
-	sharded     bool      // the extension Citus divides the tables of organisations between several PostgreSQL servers: see citus.go
+	sharded     bool      // the database has the extension Citus: see citus.go
 	below       func()    // closes the connection pool of pgx; must be called after each pool in `pools` is closed; nil on SQLite
 }
 
@@ -380,7 +380,8 @@ func isPlanOutdated(err error) bool {
 	return ok && e.Code == "0A000" && strings.HasPrefix(e.Message, "cached plan")
 }
 
-// replanningPool is a pool that runs a query outside of a transaction again if its plan is outdated, which happens only on PostgreSQL.
+// replanningPool is a pool for statements outside of transactions. If the plan of a query is outdated, the pool runs the query again. Only PostgreSQL
+// reports outdated plans.
 type replanningPool struct{ *sql.DB }
 
 func (p replanningPool) QueryContext(ctx context.Context, query string, args ...any) (rows *sql.Rows, err error) {
@@ -414,8 +415,9 @@ func gormConfig(o Options) *gorm.Config {
 	}
 }
 
-// isUnreachable returns true if err means that the database cannot be reached or is overloaded.
-func isUnreachable(err error) bool {
+// isUnavailable returns true if err means that the database cannot do the work now: it cannot be reached, is overloaded or read-only, has no space, has
+// an I/O error, or has stopped the statement or rolled back the transaction.
+func isUnavailable(err error) bool {
 	// If PostgreSQL is killed during a transaction, pgconn returns io.ErrUnexpectedEOF or pgconn.ErrConnClosed.
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, pgconn.ErrConnClosed) {
 		return true

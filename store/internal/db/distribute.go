@@ -49,8 +49,8 @@ func (d *DB) Distribute(ctx context.Context) (distributed []string, err error) {
 	return distributed, Translate(err)
 }
 
-// checkLayout returns an error if Citus has distributed only a part of the tables. Rows that are written to a table before Citus distributes it
-// would be lost.
+// checkLayout returns the error of checkTables, or an error if Citus has distributed only a part of the tables. Rows that are written to a table
+// before Citus distributes this table would be lost.
 func (d *DB) checkLayout(ctx context.Context) error {
 	if !d.sharded {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
 	"gorm.io/gorm"
 )
 
@@ -35,6 +36,19 @@ func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 // NotFound returns a *NotFoundError. It gets the kind of the missing objects, such as "video", and their ids or links.
 func NotFound(kind string, names ...string) error { return &NotFoundError{Kind: kind, Names: names} }
 
+// FindOne returns the row that the query q selects. If q selects no row, FindOne returns a *NotFoundError with the kind and the id of the missing object.
+func FindOne[T any](q *gorm.DB, kind string, id uuid.UUID) (T, error) {
+	found := make([]T, 0, 1) // GORM would allocate 20 rows
+	err := q.Limit(1).Find(&found).Error
+	if err == nil && len(found) == 0 {
+		err = NotFound(kind, id.String())
+	}
+	if err != nil {
+		return *new(T), Translate(err)
+	}
+	return found[0], nil
+}
+
 // Translate converts errors of GORM and the database drivers to the errors of this package. It returns other errors unchanged.
 func Translate(err error) error {
 	switch {
@@ -44,7 +58,7 @@ func Translate(err error) error {
 		return fmt.Errorf("%w", ErrNotFound)
 	case errors.Is(err, gorm.ErrDuplicatedKey):
 		return fmt.Errorf("%w: %w", ErrDuplicate, err)
-	case isUnreachable(err):
+	case isUnavailable(err):
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return err

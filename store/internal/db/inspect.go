@@ -131,8 +131,8 @@ func writtenTables(statement string) []string {
 	return known.([]string)
 }
 
-// A transaction may write unversionedTables without raising the version of the organisation's data.
-// These tables contain the version itself, or no data that the API shows.
+// unversionedTables has the tables that a transaction may write without raising the version of the
+// organisation's data. They contain the version itself, or no data that the API shows.
 var unversionedTables = map[string]bool{"organisation_totals": true, "idempotency_keys": true, "idempotency_usage": true}
 
 // labelTables has the tables of collections and their members. The labels of videos and accounts
@@ -159,8 +159,9 @@ func newPoolInspector(inspect Inspector) Inspector {
 	}
 }
 
-// newTxInspector returns an Inspector for one transaction. It refuses the write of data whose version the
-// transaction has not raised yet. If inspect is nil, it accepts every statement.
+// newTxInspector returns an Inspector for one transaction. It refuses a write to an organisation's data or
+// to labelTables if the transaction has not raised the version of this data yet. It also refuses to create,
+// change or drop a table before the transaction sets sequentialDDL. If inspect is nil, it accepts every statement.
 func newTxInspector(inspect Inspector) Inspector {
 	if inspect == nil {
 		return acceptStatement

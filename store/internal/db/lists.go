@@ -50,8 +50,8 @@ func Orgs(orgs []uuid.UUID) OrgRows {
 	return OrgRows{"wanted", []string{"organisation_id uuid"}, rows}
 }
 
-// WithClause returns a WITH clause and its parameters. On Citus, a statement with this clause must
-// not join the list with a distributed table.
+// WithClause returns a WITH clause and its parameters. On Citus, a statement with this clause must not join a list
+// of several organisations with a distributed table: use Exec, FindRows or FindColumns instead.
 func (l OrgRows) WithClause(tx *gorm.DB) (statement string, args []any) {
 	return WithRows(tx, l.Name, l.Columns, l.Rows)
 }

@@ -51,7 +51,8 @@ func (d *DB) gooseProvider() (*goose.Provider, error) {
 func (d *DB) Migrate(ctx context.Context) ([]int64, error) { return d.MigrateTo(ctx, math.MaxInt64) }
 
 // MigrateTo applies the migrations that the schema lacks, up to and including the given version. It
-// returns the numbers of the applied migrations.
+// returns the numbers of the applied migrations. It also calls PreparePartitions. If Citus has
+// distributed tables before, MigrateTo calls Distribute for the new tables.
 func (d *DB) MigrateTo(ctx context.Context, version int64) ([]int64, error) {
 	p, err := d.gooseProvider()
 	if err != nil {

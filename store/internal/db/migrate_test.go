@@ -321,8 +321,8 @@ func TestMigrate_replacesZerosOfUnknownSumsByNull(t *testing.T) {
 	})
 }
 
-// presentGeneration is the number of the schema with which the present generation began. Programs of earlier generations do not run with it, so
-// earlier migrations cannot break them.
+// presentGeneration is the first schema version of the present generation. Programs of earlier generations refuse this version, so the migrations up to
+// this version need no check.
 const presentGeneration = 1000
 
 // While an installation is upgraded, programs of two releases use one database. So older programs

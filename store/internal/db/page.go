@@ -105,12 +105,9 @@ func SortByNullable(table, column string, t ColumnType) SortColumn {
 	return sortColumn(table, column, t, true)
 }
 
-// SortByCount returns a SortColumn for counted.n, with 0 in place of NULL. The query must join a
-// subquery named counted, whose column n is the row's count.
+// SortByCount returns a SortColumn for a number that is not a column of the table. The list must be read with a Sequence of NewCountSequence.
 func SortByCount(table string) SortColumn {
-	c := sortColumn(table, "id", IntegerColumn, false)
-	c.expression = "CAST(COALESCE(counted.n, 0) AS bigint)" // without the cast, PostgreSQL would return the type numeric, because it sums counts to a numeric
-	return c
+	return SortColumn{id: table + ".id", kind: IntegerColumn}
 }
 
 // deepOffset is the smallest offset for which seekPosition searches for the position of the window. For
@@ -124,7 +121,8 @@ func (o Order) reversed() Order {
 }
 
 // seekPosition converts a window with a large offset to a window that begins after a position. The
-// database finds this position in an index, which is faster.
+// database finds this position in an index, which is faster. The function isUnchanged returns true if
+// no row was added or removed since total was read. If isUnchanged is nil, total is not used.
 func (c SortColumn) seekPosition(ctx context.Context, d *DB, q *gorm.DB, o Order, w Window, total int64, isUnchanged func(context.Context) (bool, error)) (Window, error) {
 	if !w.NeedsTotal() {
 		return w, nil

@@ -33,7 +33,7 @@ var ErrReplica = errors.New("the replica cannot answer")
 var (
 	// errBehind reports that the replica has not yet applied the version of the organisation's data that the read needs.
 	errBehind = errors.New("the replica has not yet applied the last change of the organisation")
-	// errPromoted reports that the server was promoted from a replica to a primary. It no longer gets the changes of the old primary.
+	// errPromoted reports that the server was promoted from a replica to a primary. The server no longer gets the changes of the old primary.
 	errPromoted = errors.New("the server is no longer a replica")
 )
 

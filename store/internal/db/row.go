@@ -13,8 +13,8 @@ import (
 // Values has the values of one row of a query. Each method returns the value of column i. A method
 // can panic if the column has another type.
 type Values struct {
-	binary [][]byte // the values in PostgreSQL's binary format, nil for NULL; set on PostgreSQL outside of transactions, and in a Snapshot
-	plain  []any    // the values as database/sql returns them; set on SQLite, and in transactions of Tx
+	binary [][]byte // the values in PostgreSQL's binary format, nil for NULL; set on PostgreSQL, except in transactions of Tx
+	plain  []any    // the values as database/sql returns them; set on SQLite, and in transactions of Tx on PostgreSQL
 
 	textBytes    int64 // total length in bytes of all texts that were read so far, in all rows
 	reusesMemory bool  // true after a call of reuseMemory

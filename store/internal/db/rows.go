@@ -22,7 +22,7 @@ type Select struct {
 	Query *gorm.DB // a GORM query outside of any transaction; nil if StaticQuery.Select has made the Select, which then has its SQL in the field "text"
 	Each  func(*Values) error
 	// InIndexOrder is true if an index has the selected rows in the order of the SELECT, and has
-	// few other rows. PostgreSQL then always reads this index.
+	// few other rows. PostgreSQL without Citus then reads this index and avoids sorting: see keepOrderedPlan.
 	InIndexOrder bool
 
 	text string // the SQL text and its arguments, if Query is nil
@@ -82,7 +82,7 @@ func (d *DB) EachRow(ctx context.Context, q *gorm.DB, f func(*Values) error) err
 }
 
 // EachRowOf runs SELECT statements in order, and calls the function of each statement for its rows.
-// Other transactions can change the data between two statements.
+// On the primary, other transactions can change the data between two statements.
 func (d *DB) EachRowOf(ctx context.Context, selects ...Select) (err error) {
 	statements := make([]statement, len(selects))
 	for i, s := range selects {

@@ -52,7 +52,7 @@ const (
 	// RetentionMargin is added to Retention.Weekly, in days. For the oldest day that a caller can
 	// request, the needed weekly point can be up to 13 days older.
 	RetentionMargin = 14
-	// IdempotencyLife is how long an idempotency key and its answer are kept.
+	// IdempotencyLife is how long an idempotency key and its response are kept.
 	IdempotencyLife = 24 * time.Hour
 	// EventRetention is how long an event and its deliveries are kept.
 	EventRetention = 7 * Day
@@ -64,8 +64,8 @@ const (
 	// Day is 24 hours.
 	Day = 24 * time.Hour
 
-	// dailyRetention is how long a daily point can stay with the default Retention. A point stays up to a month
-	// longer than DailyDays, because whole months are dropped. It stays another week, because whole weeks are rolled up.
+	// dailyRetention is how long a daily point can stay with the default Retention. A point can stay longer than DailyDays: up to a month, because only whole
+	// months are dropped, and up to a week more, because only whole weeks are rolled up.
 	dailyRetention  = (DailyDays + 31 + 7) * Day
 	weeklyRetention = (WeeklyDays + RetentionMargin + 1) * Day
 	// tokenRetention is how long an expired or revoked token is kept, so that operators still see it in lists.

@@ -37,7 +37,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// registerFoldText adds FoldText to SQLite under the name fold_text, for the migrations. It holds for all connections that are opened later.
+// registerFoldText adds FoldText to SQLite under the name fold_text, for the migrations. All connections that are opened later have this function.
 var registerFoldText = sync.OnceValue(func() error {
 	return sqlitedriver.RegisterDeterministicScalarFunction("fold_text", 1, func(_ *sqlitedriver.FunctionContext, args []driver.Value) (driver.Value, error) {
 		text, ok := args[0].(string)

@@ -24,7 +24,7 @@ func (i Instant) Sub(o Instant) time.Duration { return time.Duration(i-o) * time
 // Day returns the UTC day of the instant.
 func (i Instant) Day() Date { return DateOf(i.Time()) }
 
-// Date is a UTC day, counted in days since 1970-01-01. Its text form is YYYY-MM-DD, both in the database and in answers of the API.
+// Date is a UTC day, counted in days since 1970-01-01. Its text form is YYYY-MM-DD, both in the database and in responses of the API.
 type Date int32
 
 // SecondsPerDay is the number of seconds of a UTC day.

@@ -8,7 +8,9 @@ import (
 	"gorm.io/gorm"
 )
 
-// Scoped returns a query for the organisation's rows of a table. Every query that GORM builds for organisation data starts with Scoped.
+// Scoped returns a query for the organisation's rows of a table. Queries that GORM builds for the rows of an
+// organisation start with Scoped. Exceptions: the queries for api_tokens add the condition themselves, and share pages, sessions and login
+// links are found by their hash.
 func Scoped(db *gorm.DB, table string, org uuid.UUID) *gorm.DB {
 	return db.Table(table).Where(table+".organisation_id = ?", org)
 }

@@ -7,7 +7,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// Write is a SQL statement with its parameters. Most of them insert, update or delete rows. FindRows and FindColumns also use Write for SELECT
+// Write is a SQL statement with its parameters. Most Writes insert, update or delete rows. FindRows and FindColumns also use Write for SELECT
 // statements.
 type Write struct {
 	Statement string

@@ -262,7 +262,7 @@ CREATE TABLE account_days (
   FOREIGN KEY (organisation_id, account_id) REFERENCES accounts (organisation_id, id) ON DELETE CASCADE
 );
 
--- The table idempotency_keys has the answers to requests with an Idempotency-Key header. They are kept for a day.
+-- The table idempotency_keys has the responses to requests with an Idempotency-Key header. They are kept for a day.
 CREATE TABLE idempotency_keys (
   organisation_id uuid NOT NULL REFERENCES organisations (id) ON DELETE CASCADE,
   operation       text NOT NULL,

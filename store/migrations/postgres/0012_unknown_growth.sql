@@ -40,7 +40,7 @@ FROM (
       (SELECT w.day FROM snapshots_weekly w WHERE w.organisation_id = v.organisation_id AND w.video_id = v.id AND w.views IS NOT NULL ORDER BY w.day DESC LIMIT 1)) AS counted
     FROM videos v WHERE v.latest_updated_at IS NOT NULL AND v.latest_views IS NOT NULL) f) b
 WHERE videos.organisation_id = b.organisation_id AND videos.id = b.id;
--- The new columns change the API's answers about videos, so ETags that were sent before must not match any more.
+-- The new columns change the API's responses about videos, so ETags that were sent before must not match any more.
 UPDATE organisation_totals SET version = version + 1;
 ALTER TABLE videos DROP COLUMN old_outlier_multiplier;
 ALTER TABLE videos DROP COLUMN old_increase_1d;

@@ -1,8 +1,8 @@
 -- +goose NO TRANSACTION
 -- +goose Up
 
--- Before, captions for searches and hashtags were only in lower case. The conversion here is that of FoldText of package db. It skips texts that have
--- only ASCII characters. Of two hashtags of a collection that are now equal, the time of the first one stays.
+-- Before this migration, hashtags and title_folded were only converted to lower case. The conversion here is that of FoldText of package db. It skips
+-- texts that have only ASCII characters. If two hashtags of a collection are now equal, the hashtag that remains has the earlier of the two times.
 --
 -- Each organisation has a transaction, so that the programs that still run wait only for a short time. If the migration is interrupted, it can run again.
 -- +goose StatementBegin

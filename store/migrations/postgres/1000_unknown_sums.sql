@@ -28,9 +28,9 @@ FROM (
     MIN(CASE WHEN a.following IS NOT NULL THEN a.day END) AS following
   FROM organisation_totals t LEFT JOIN account_days a ON a.organisation_id = t.organisation_id GROUP BY t.organisation_id) known
 WHERE known.organisation_id = d.organisation_id AND 0 IN (d.views, d.likes, d.comments, d.shares, d.bookmarks, d.followers, d.following);
--- The new values change the API's answers, so ETags that were sent before must not match any more.
+-- The new values change the API's responses, so ETags that were sent before must not match any more.
 UPDATE organisation_totals SET version = version + 1;
--- A fetch finds in this index whether the organisation has an account with a known number.
+-- A fetch finds in this index whether the organisation has an account whose latest_following_count is known.
 CREATE INDEX accounts_following ON accounts (organisation_id, latest_following_count DESC NULLS LAST);
 
 -- +goose Down

@@ -1,7 +1,7 @@
 -- +goose Up
 
--- Before, captions for searches and hashtags were only in lower case. The function fold_text is FoldText of package db. Of two hashtags of a collection
--- that are now equal, the time of the first one stays.
+-- Before this migration, hashtags and title_folded were only converted to lower case. The function fold_text is FoldText of package db. If two hashtags
+-- of a collection are now equal, the hashtag that remains has the earlier of the two times.
 UPDATE videos SET title_folded = fold_text(title_folded) WHERE title_folded <> fold_text(title_folded);
 INSERT OR IGNORE INTO video_hashtags (organisation_id, tag, video_id)
   SELECT organisation_id, fold_text(tag), video_id FROM video_hashtags WHERE tag <> fold_text(tag);

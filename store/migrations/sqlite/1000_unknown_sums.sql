@@ -36,9 +36,9 @@ FROM organisation_days d LEFT JOIN (
 ON known.organisation_id = d.organisation_id ORDER BY d.organisation_id, d.day;
 DROP TABLE organisation_days;
 ALTER TABLE days RENAME TO organisation_days;
--- The new values change the API's answers, so ETags that were sent before must not match any more.
+-- The new values change the API's responses, so ETags that were sent before must not match any more.
 UPDATE organisation_totals SET version = version + 1;
--- A fetch finds in this index whether the organisation has an account with a known number.
+-- A fetch finds in this index whether the organisation has an account whose latest_following_count is known.
 CREATE INDEX accounts_following ON accounts (organisation_id, latest_following_count DESC);
 
 -- +goose Down

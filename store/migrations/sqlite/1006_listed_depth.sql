@@ -1,7 +1,7 @@
 -- +goose Up
 
--- How many of an account's newest existing videos its earlier trackings have requested from a source, at most. It leaves out the present tracking. It is NULL until an account
--- that was fetched is tracked again.
+-- The length of the longest list of existing videos that successful fetches have requested in ended trackings of an account. Lists of the present tracking
+-- do not count. The column is NULL until an account that was fetched is tracked again.
 ALTER TABLE accounts ADD COLUMN listed_depth integer;
 
 -- +goose Down

@@ -1,5 +1,6 @@
 // Command caller uses the installed Go client. It tracks 10,000 videos, lists some of them, reads all pages of the list, and exports the list to
-// the file that its argument names. It prints how many videos each of these steps has handled.
+// the file that its argument names. It prints four numbers of videos: the tracked videos, the videos on the first page, the total
+// of the list, and the videos on all pages.
 package main
 
 import (

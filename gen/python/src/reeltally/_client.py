@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import calendar
+import email.utils
 import http.client
 import json
 import os
@@ -49,6 +51,16 @@ class ReelTallyError(Exception):
         """The seconds after which the request can be repeated, or None."""
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirects, so that they are errors. urllib would send a GET request instead of a POST request, without the body. The response to the
+    GET request would look like a success."""
+
+    def http_error_302(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> None:
+        return None
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
+
 class Client:
     """Sends requests. Its methods can be called by several threads at the same time."""
 
@@ -70,21 +82,36 @@ class Client:
         self.max_retries = max_retries
         self.max_wait = max_wait
         self.timeout = timeout
-        self._authorization = f"Bearer {token}"
+        self._token = token
+        self._opener = urllib.request.build_opener(_NoRedirects)
 
     def request(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None, keyed: bool = False,
-                idempotency_key: str | None = None, headers: Mapping[str, str] | None = None, accept: str = "application/json") -> Any:
+                idempotency_key: str | None = None, if_match: str | None = None, headers: Mapping[str, str] | None = None, accept: str = "application/json") -> Any:
         """Sends a request and returns the decoded JSON."""
+        return self._send(_content_of, method, path, query, body, keyed, idempotency_key, if_match, headers, accept)
+
+    def request_with_etag(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None, keyed: bool = False,
+                          idempotency_key: str | None = None, if_match: str | None = None, headers: Mapping[str, str] | None = None,
+                          accept: str = "application/json") -> tuple[Any, str]:
+        """Sends a request and returns the decoded JSON and the ETag of the response. A response without an ETag is a ReelTallyError."""
+        content, etag = self._send(lambda response: (_content_of(response), _etag_of(response)), method, path, query, body, keyed, idempotency_key, if_match, headers, accept)
+        return content, etag
+
+    def _send(self, read: Callable[[Any], Any], method: str, path: str, query: Mapping[str, Any] | None, body: Any, keyed: bool,
+              idempotency_key: str | None, if_match: str | None, headers: Mapping[str, str] | None, accept: str) -> Any:
+        """Sends a request and returns what read returns for its response."""
         sent = {"Accept": accept, "User-Agent": "reeltally-python", **(headers or {})}
         if keyed:
             sent["Idempotency-Key"] = idempotency_key or str(uuid.uuid4())
+        if if_match is not None:
+            sent["If-Match"] = if_match
         data = None
         if body is not None:
             data = json.dumps(body).encode()
             sent["Content-Type"] = "application/json"
         request = self._request(method, self.base_url + path + _query_text(query or {}), sent, data)
         repeatable = keyed or method != "POST"  # a POST without a key may have taken effect although its response was lost
-        return self._repeat(request, repeatable, _content_of)
+        return self._repeat(request, repeatable, read)
 
     def download(self, path: str, file: BinaryIO, query: Mapping[str, Any] | None = None, *, format: str = CSV) -> http.client.HTTPMessage:
         """Writes a list or history to a binary file in another format than JSON, as it arrives, so it needs little memory. The path is that of the
@@ -116,7 +143,7 @@ class Client:
 
     def _request(self, method: str, url: str, headers: dict[str, str], data: bytes | None = None) -> urllib.request.Request:
         request = urllib.request.Request(url, data=data, headers=headers, method=method)
-        request.add_unredirected_header("Authorization", self._authorization)  # the token is not sent to the target of a redirect
+        request.add_header("Authorization", f"Bearer {self._token}")
         return request
 
     def _repeat(self, request: urllib.request.Request, repeatable: bool, read: Callable[[Any], Any]) -> Any:
@@ -128,7 +155,7 @@ class Client:
             wait = min(8.0, 0.5 * 2**attempt) * random.uniform(0.5, 1)
             try:
                 try:
-                    response = urllib.request.urlopen(request, timeout=self.timeout)
+                    response = self._opener.open(request, timeout=self.timeout)
                     if not _is_expected(response, request):
                         raise _type_error_of(response)
                     return read(response)
@@ -137,7 +164,7 @@ class Client:
                         raise
                     return _content_of(refused)  # the response to a bulk request is a result: it says for each entry why it failed
             except urllib.error.HTTPError as refused:
-                error = _error_of(refused)
+                error = _error_of(refused, self._redirect_message(refused, request))
                 wait = error.retry_after if error.retry_after is not None else wait
                 if error.code == "idempotency_key_in_use":
                     key_wait += wait
@@ -153,6 +180,25 @@ class Client:
                     raise _no_answer(failure) from failure
             time.sleep(wait)
             attempt += 1
+
+    def _redirect_message(self, response: urllib.error.HTTPError, request: urllib.request.Request) -> str | None:
+        """Returns a message that names the address to which a response redirects, or None if the response is no redirect. The message never contains the
+        token."""
+        location = response.headers.get("Location")
+        if not 300 <= response.code < 400 or response.code == 304 or location is None:
+            return None
+        try:
+            target = _shown_address(urllib.parse.urljoin(request.full_url, location))
+        except ValueError:  # the Location is not an address
+            return None
+        requested = _shown_address(request.full_url)
+        # The path of the operation, such as /videos, is not a part of the address of the server.
+        operation = requested.removeprefix(_shown_address(self.base_url))
+        if target.endswith(operation) and target != requested:
+            target, advice = target.removesuffix(operation), "; use this as the address"
+        else:
+            advice = ": is a proxy or a login page in between?"
+        return f"the server redirects to {target.replace(self._token, '…')}{advice}"
 
     def pages(self, read: Callable[[str | None], dict[str, Any]], cursor: str | None = None) -> Iterator[Any]:
         """Yields the entries of all pages that read returns, from the given cursor on."""
@@ -177,6 +223,12 @@ def _query_text(query: Mapping[str, Any]) -> str:
         items = value if isinstance(value, (list, tuple)) else [value]
         parts.append(name + "=" + ",".join(quote(str(item).lower() if isinstance(item, bool) else str(item)) for item in items))
     return "?" + "&".join(parts) if parts else ""
+
+
+def _shown_address(url: str) -> str:
+    """Returns an address for messages. It leaves out the user, the query and the fragment, because they can contain secrets."""
+    parts = urllib.parse.urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def _is_expected(response: Any, request: urllib.request.Request) -> bool:
@@ -212,6 +264,14 @@ def _content_of(response: Any) -> Any:
         raise _response_error(response, content, problem) from failure
 
 
+def _etag_of(response: Any) -> str:
+    """Returns the ETag of a response whose content was already read."""
+    etag: str | None = response.headers.get("ETag")
+    if not etag:
+        raise _response_error(response, b"", {"detail": f"the server answered with status {response.status} and no ETag: does a proxy remove it?"})
+    return etag
+
+
 def _received(read: Callable[[], bytes]) -> bytes:
     """Returns the result of a function that reads from the network. If the network fails, it raises a ReelTallyError."""
     try:
@@ -236,7 +296,7 @@ def _type_error_of(response: Any) -> ReelTallyError:
     return _response_error(response, content, problem)
 
 
-def _error_of(response: urllib.error.HTTPError) -> ReelTallyError:
+def _error_of(response: urllib.error.HTTPError, redirect_message: str | None) -> ReelTallyError:
     content = b""
     with response:
         try:
@@ -244,11 +304,31 @@ def _error_of(response: urllib.error.HTTPError) -> ReelTallyError:
             problem = json.loads(content)
         except (ValueError, OSError, http.client.HTTPException):  # a proxy answered, or the response is incomplete
             problem = {}
+    if redirect_message is not None:
+        problem = {"detail": redirect_message}
     return _response_error(response, content, problem if isinstance(problem, dict) else {})
 
 
+def _retry_after(headers: http.client.HTTPMessage) -> float | None:
+    """Returns the seconds that the header Retry-After says to wait. The header has a number of seconds or a time. A time is compared with the header Date
+    of the response, because the clock of this machine can be wrong. The result is None if Retry-After is absent or invalid, or if its time is not in the
+    future."""
+    text = headers.get("Retry-After", "")
+    if text.isdecimal():
+        return float(text)
+    end, now = _timestamp(text), _timestamp(headers.get("Date", "")) or time.time()
+    return end - now if end is not None and end > now else None
+
+
+def _timestamp(text: str) -> float | None:
+    """Returns a time of HTTP, such as Sun, 06 Nov 1994 08:49:37 GMT, as Unix time, or None if the text is no such time."""
+    parsed = email.utils.parsedate(text)
+    try:
+        return None if parsed is None else float(calendar.timegm(parsed))
+    except (ValueError, OverflowError):
+        return None
+
+
 def _response_error(response: Any, content: bytes, problem: Mapping[str, Any]) -> ReelTallyError:
-    retry_after = response.headers.get("Retry-After")
-    seconds = float(retry_after) if retry_after and retry_after.isdigit() else None
     body = content.decode(errors="replace")[:_MAX_ERROR_BODY]
-    return ReelTallyError(response.status, problem, seconds, content_type=response.headers.get("Content-Type", ""), body=body)
+    return ReelTallyError(response.status, problem, _retry_after(response.headers), content_type=response.headers.get("Content-Type", ""), body=body)

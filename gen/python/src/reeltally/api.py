@@ -41,9 +41,9 @@ class ReelTally(Client):
         """Create a webhook. `POST /webhooks`"""
         return cast("t.CreatedWebhook", self.request("POST", "/webhooks", body=body, keyed=True, idempotency_key=idempotency_key))
 
-    def delete_collection(self, collection_id: str, body: t.EmptyObject | None = None) -> t.DeletedCollection:
+    def delete_collection(self, collection_id: str, body: t.EmptyObject | None = None, *, if_match: str | None = None) -> t.DeletedCollection:
         """Delete a collection. `DELETE /collections/{collection_id}`"""
-        return cast("t.DeletedCollection", self.request("DELETE", f"/collections/{quote(collection_id)}", body=body))
+        return cast("t.DeletedCollection", self.request("DELETE", f"/collections/{quote(collection_id)}", body=body, if_match=if_match))
 
     def delete_webhook(self, webhook_id: str) -> None:
         """Delete a webhook. `DELETE /webhooks/{webhook_id}`"""
@@ -72,6 +72,10 @@ class ReelTally(Client):
     def get_collection(self, collection_id: str, *, include_counts: bool | None = None) -> t.Collection:
         """Read one collection. `GET /collections/{collection_id}`"""
         return cast("t.Collection", self.request("GET", f"/collections/{quote(collection_id)}", query={"include_counts": include_counts}))
+
+    def get_collection_with_etag(self, collection_id: str, *, include_counts: bool | None = None) -> tuple[t.Collection, str]:
+        """Does the same as get_collection, and also returns the ETag. A change with this ETag as if_match fails with the status 412 if the item has changed since this read."""
+        return cast("tuple[t.Collection, str]", self.request_with_etag("GET", f"/collections/{quote(collection_id)}", query={"include_counts": include_counts}))
 
     def get_collection_history(self, collection_id: str, *, start_date: str | None = None, end_date: str | None = None, include_children: bool | None = None) -> t.CollectionHistory:
         """Read the daily totals of a collection. `GET /collections/{collection_id}/history`"""
@@ -253,9 +257,9 @@ class ReelTally(Client):
         """Track many videos. `POST /videos/bulk`"""
         return cast("t.TrackVideosResult", self.request("POST", "/videos/bulk", body=body, keyed=True, idempotency_key=idempotency_key))
 
-    def update_collection(self, collection_id: str, body: t.UpdateCollectionRequest) -> None:
+    def update_collection(self, collection_id: str, body: t.UpdateCollectionRequest, *, if_match: str | None = None) -> None:
         """Change a collection. `PATCH /collections/{collection_id}`"""
-        self.request("PATCH", f"/collections/{quote(collection_id)}", body=body)
+        self.request("PATCH", f"/collections/{quote(collection_id)}", body=body, if_match=if_match)
 
     def update_report(self, report_id: str, body: t.UpdateReportRequest) -> None:
         """Change the share page of a report. `PATCH /reports/{report_id}`"""

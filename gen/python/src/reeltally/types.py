@@ -81,7 +81,7 @@ class Account(TypedDict):
     tracking_type: str | None
     # The handle of the account, in lower case, without `@`.
     username: str
-    # The views that the account's videos gained since the end of the newest point of its history that is at least 7 days older than the newest point.
+    # The views that the account's videos gained up to the newest point of its history.
     views_gained_7d: int | None
 
 
@@ -475,7 +475,7 @@ class CreatedWebhook(TypedDict):
     enabled: bool
     # The types of events that are sent.
     event_types: EventTypes
-    # When the first of the failed attempts since the last success was made; null if the last attempt was successful.
+    # When the first of the failed attempts since the last success was made; null if the last attempt was successful, and before the first attempt.
     failing_since: str | None
     # Its id.
     id: str
@@ -1401,7 +1401,7 @@ class TrackAccountsResult(TypedDict):
     success: bool
     # How many entries of a bulk request succeeded and failed.
     summary: TrackSummary
-    # Whether data is being fetched for every saved item.
+    # True if every saved item is being fetched.
     trackingEnqueued: bool
     # Messages about problems that did not make the request fail.
     warnings: list[str]
@@ -1491,7 +1491,7 @@ class TrackVideosResult(TypedDict):
     success: bool
     # How many entries of a bulk request succeeded and failed.
     summary: TrackSummary
-    # Whether data is being fetched for every saved item.
+    # True if every saved item is being fetched.
     trackingEnqueued: bool
     # Messages about problems that did not make the request fail.
     warnings: list[str]
@@ -1736,7 +1736,7 @@ class Webhook(TypedDict):
     enabled: bool
     # The types of events that are sent.
     event_types: EventTypes
-    # When the first of the failed attempts since the last success was made; null if the last attempt was successful.
+    # When the first of the failed attempts since the last success was made; null if the last attempt was successful, and before the first attempt.
     failing_since: str | None
     # Its id.
     id: str
@@ -1755,7 +1755,7 @@ class WebhookDelivery(TypedDict):
 
     # How many attempts were made.
     attempts: int
-    # When the delivery was made.
+    # The `created_at` of the event; for a delivery that replays another one, the time of the replay.
     created_at: str
     # How many milliseconds the last attempt took.
     duration_ms: int | None
