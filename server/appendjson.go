@@ -73,7 +73,11 @@ func appendRatio(out []byte, f *float64) []byte {
 	return appendOrNull(out, f, func(out []byte, f float64) []byte {
 		// Like encoding/json, write very small and very large numbers with an exponent.
 		if size := math.Abs(f); size != 0 && (size < 1e-6 || size >= 1e21) {
-			return appendMarshalled(out, f)
+			encoded, err := json.Marshal(f)
+			if err != nil {
+				panic(err) // cannot happen: only infinite numbers and NaN cannot be encoded, and the database stores neither
+			}
+			return append(out, encoded...)
 		}
 		return strconv.AppendFloat(out, f, 'f', -1, 64)
 	})
@@ -135,41 +139,60 @@ func appendDate(out []byte, d store.Date) []byte {
 	return append(out, '"')
 }
 
-// plain[b] is true for a byte b that encoding/json writes into a JSON string without an escape. It is false for DEL, although DEL needs no escape.
+// plain[b] is true for a byte b that encoding/json writes into a JSON string without an escape.
 var plain = func() (plain [utf8.RuneSelf]bool) {
 	for b := range plain {
-		plain[b] = b >= ' ' && b != '"' && b != '\\' && b != '<' && b != '>' && b != '&' && b != 0x7f
+		plain[b] = b >= ' ' && b != '"' && b != '\\' && b != '<' && b != '>' && b != '&'
 	}
 	return plain
 }()
 
 // appendText appends a text as a JSON string, with the same escapes as encoding/json.
 func appendText(out []byte, s string) []byte {
+	out = append(out, '"')
+	begin := 0 // begin of the part of s that is not written yet and needs no escape
 	for i := 0; i < len(s); {
-		b := s[i]
-		if b < utf8.RuneSelf {
+		if b := s[i]; b < utf8.RuneSelf {
 			if !plain[b] {
-				return appendMarshalled(out, s)
+				out = appendEscape(append(out, s[begin:i]...), b)
+				begin = i + 1
 			}
 			i++
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError || r == '\u2028' || r == '\u2029' {
-			return appendMarshalled(out, s)
+		switch {
+		case r == utf8.RuneError && size == 1: // not valid UTF-8
+			out = append(append(out, s[begin:i]...), `\ufffd`...)
+			begin = i + size
+		case r == '\u2028', r == '\u2029': // JavaScript once did not allow these characters in strings
+			out = append(append(out, s[begin:i]...), `\u202`...)
+			out = append(out, hexDigits[r&0xf])
+			begin = i + size
 		}
 		i += size
 	}
-	out = append(out, '"')
-	out = append(out, s...)
-	return append(out, '"')
+	return append(append(out, s[begin:]...), '"')
 }
 
-// appendMarshalled appends the JSON that encoding/json writes for a text or a number.
-func appendMarshalled[T string | float64](out []byte, value T) []byte {
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // cannot happen: only infinite numbers and NaN cannot be encoded, and the database stores neither
+const hexDigits = "0123456789abcdef"
+
+// appendEscape appends the escape of an ASCII character in a JSON string.
+func appendEscape(out []byte, b byte) []byte {
+	switch b {
+	case '"', '\\':
+		return append(out, '\\', b)
+	case '\b':
+		return append(out, `\b`...)
+	case '\f':
+		return append(out, `\f`...)
+	case '\n':
+		return append(out, `\n`...)
+	case '\r':
+		return append(out, `\r`...)
+	case '\t':
+		return append(out, `\t`...)
+	default:
+		return append(out, '\\', 'u', '0', '0', hexDigits[b>>4], hexDigits[b&0xf])
 	}
-	return append(out, encoded...)
 }
