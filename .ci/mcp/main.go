@@ -68,7 +68,15 @@ func startProxy(ctx context.Context, target *url.URL, token string) (string, err
 		// The conformance suite and the inspector cannot send a token.
 		r.Out.Header.Set("Authorization", "Bearer "+token)
 	}}
-	go func() { _ = (&http.Server{Handler: proxy, ReadHeaderTimeout: time.Minute}).Serve(l) }()
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Without full duplex, net/http closes the body of the request as soon as a response begins. The proxy may not have read the end of
+		// the body yet, and would then end the response early.
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			panic(err)
+		}
+		proxy.ServeHTTP(w, r)
+	})
+	go func() { _ = (&http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}).Serve(l) }()
 	return "http://" + l.Addr().String(), nil
 }
 
