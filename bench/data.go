@@ -29,8 +29,6 @@ type bench struct {
 
 	pg, lite  *instance     // ReelTally on PostgreSQL and on SQLite; lite is nil until startSQLite is called
 	bulkSmall *organisation // organisation for requests that track links; it has a tenth as many videos as pg.changed
-
-	versions int64 // how many times the version of an organisation's data was raised by a step that newFirstGetStep returned
 }
 
 const (

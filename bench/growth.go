@@ -21,10 +21,14 @@ func growthCases(b *bench) []benchCase {
 	for _, l := range filteredListings(100) {
 		gets("100 "+l.name, l.path())
 	}
-	add("last page of a list after a change", func(o *organisation) step { return repeatedStep(5, b.newFirstGetStep(o, path(o.videos/100))) })
-	add("middle page of a list after a change", func(o *organisation) step { return repeatedStep(5, b.newFirstGetStep(o, path(o.videos/200))) })
+	add("last page of a list after a stop", func(o *organisation) step {
+		return repeatedStep(5, b.newFirstGetStep(o, stoppedVideo, path(o.videos/100)))
+	})
+	add("middle page of a list after a stop", func(o *organisation) step {
+		return repeatedStep(5, b.newFirstGetStep(o, stoppedVideo, path(o.videos/200)))
+	})
 	add("middle page of a list again", func(o *organisation) step {
-		return repeatedStep(5, b.newGetStep(o, sameInEachRound(path(o.videos/200))))
+		return againStep(5, b.newGetStep(o, sameInEachRound(path(o.videos/200))))
 	})
 	add("GET /videos/{ad_id}", func(o *organisation) step { return repeatedStep(50, b.newGetStep(o, oneVideoPath(o))) })
 	for _, days := range []int{readDays, 30} {

@@ -93,20 +93,22 @@ func videoListCases(b *bench) []benchCase {
 	hundred := orderedListing("created_at", 100)
 	first := b.newListStep(hundred)
 	at := func(page int) string { return fmt.Sprintf("%s&page=%d", hundred.path(), page) }
-	firstGet := func(page int) step { return repeatedStep(hundred.repetitions(), b.newFirstGetStep(o, at(page))) }
-	repeatedGet := func(page int) step {
-		return repeatedStep(hundred.repetitions(), b.newGetStep(o, sameInEachRound(at(page))))
-	}
+	middle, last := o.videos/200, o.videos/100
+	firstGet := func(change string, page int) step { return b.newFirstGetStep(o, change, at(page)) }
+	afterStop := func(page int) step { return repeatedStep(hundred.repetitions(), firstGet(stoppedVideo, page)) }
 	var cursor string
 	return append(out,
-		benchCase{group: "Pages", name: "middle page after a change, compared with the first page", goal: 10, measured: firstGet(o.videos / 200), limit: first},
-		benchCase{group: "Pages", name: "middle page again, compared with the first page", goal: 1.5, measured: repeatedGet(o.videos / 200), limit: first},
-		benchCase{group: "Pages", name: "last page after a change, compared with the first page", goal: 1.5, measured: firstGet(o.videos / 100), limit: first},
+		benchCase{group: "Pages", name: "middle page after a stop, compared with the first page after a stop", goal: 10, measured: afterStop(middle), limit: afterStop(1)},
+		benchCase{group: "Pages", name: "middle page after new numbers, compared with the first page", goal: 1.5, limit: first,
+			measured: againStep(hundred.repetitions(), firstGet(newNumbers, middle))},
+		benchCase{group: "Pages", name: "middle page again, compared with the first page", goal: 1.5, limit: first,
+			measured: againStep(hundred.repetitions(), b.newGetStep(o, sameInEachRound(at(middle))))},
+		benchCase{group: "Pages", name: "last page after a stop, compared with the first page after a stop", goal: 1.5, measured: afterStop(last), limit: afterStop(1)},
 		benchCase{group: "Pages", name: "page after a cursor, compared with the first page", goal: 1.5, limit: first,
 			measured: repeatedStep(hundred.repetitions(), b.newGetStep(o, func(int) string { return hundred.path() + "&cursor=" + url.QueryEscape(cursor) })),
 			prepare: []func(context.Context) error{func(ctx context.Context) error {
 				var answer videoPage
-				err := b.getJSON(ctx, b.pg, o, fmt.Sprintf("%s&page=%d", hundred.path(), o.videos/200), &answer)
+				err := b.getJSON(ctx, b.pg, o, fmt.Sprintf("%s&page=%d", hundred.path(), middle), &answer)
 				cursor = answer.Pagination.NextCursor
 				return err
 			}}})

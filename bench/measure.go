@@ -51,6 +51,18 @@ func repeatedStep(times int, s step) step {
 	}
 }
 
+// againStep returns a step that runs s once more than repeatedStep does, before the measurement. It is for requests whose answers use what the server
+// remembers of an earlier request.
+func againStep(times int, s step) step {
+	repeated := repeatedStep(times, s)
+	return func(ctx context.Context, round int) (time.Duration, error) {
+		if _, err := s(ctx, round); err != nil {
+			return 0, err
+		}
+		return repeated(ctx, round)
+	}
+}
+
 // warmUp is the number of rounds before the measurement. These rounds fill the caches, and their times are not used.
 const warmUp = 2
 

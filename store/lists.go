@@ -53,6 +53,8 @@ type listReader[R any] struct {
 	// knownTotal returns the number of rows, which is a part of the version. It is nil if the rows must be counted.
 	knownTotal   func(Version) int64
 	withoutTotal bool // List.Total is not needed
+	// inOrderOfCreation is true if the rows are all videos of the organisation, with or without the stopped ones, ordered by the time of their creation.
+	inOrderOfCreation bool
 }
 
 // read returns the page.
@@ -121,19 +123,32 @@ func (l *listReader[R]) limitToCollections(ctx context.Context) (filtered, inOrd
 
 // listKey identifies a list in the caches of a Store.
 type listKey struct {
-	list    [sha256.Size]byte // hash of the SQL statement, its arguments, and further values
-	version int64             // version of the organisation's data
+	list  [sha256.Size]byte // hash of the SQL statement, its arguments, and further values
+	state listState
 }
 
-// key returns the cache key of the list of the rows of q. The parameter "more" has values that distinguish lists
+// listState identifies a state of an organisation's data. If two reads find equal states, a list has the same rows in the same order.
+type listState struct{ version, videos int64 }
+
+// key returns the cache key of the list of the rows of q in the given state. The parameter "more" has values that distinguish lists
 // of the same query, such as the order.
-func (l *listReader[R]) key(q *gorm.DB, more ...any) (listKey, error) {
+func (l *listReader[R]) key(q *gorm.DB, state listState, more ...any) (listKey, error) {
 	statement, args, err := db.Statement(q)
 	if err != nil {
 		return listKey{}, err
 	}
 	text, err := json.Marshal([]any{statement, args, more})
-	return listKey{sha256.Sum256(text), l.version.Version}, err
+	return listKey{sha256.Sum256(text), state}, err
+}
+
+// orderState returns the state of the rows of the list and of their order. If the list is in the order of creation, new numbers of videos do not change
+// this state, but only tracking and stopping do. The version of the labels rises whenever videos are tracked or stopped, except if they are tracked
+// without collections. Then the number of tracked videos rises.
+func (l *listReader[R]) orderState(v Version) listState {
+	if l.inOrderOfCreation {
+		return listState{v.labels, v.videos}
+	}
+	return listState{version: v.Version}
 }
 
 // countRows returns how many rows the query q selects. It caches the number for the version of the data,
@@ -143,7 +158,7 @@ func (l *listReader[R]) countRows(ctx context.Context, q *gorm.DB) (n int64, err
 		return l.knownTotal(l.version), nil
 	}
 	q = q.Select("COUNT(*)")
-	key, err := l.key(q)
+	key, err := l.key(q, listState{version: l.version.Version})
 	if err != nil {
 		return 0, err
 	}
@@ -168,7 +183,7 @@ func newSequenceCache() *sizedCache[listKey, *db.Sequence] {
 
 // readSequence returns the order of the members of the collections, or nil if there are too many rows for the cache.
 func (l *listReader[R]) readSequence(ctx context.Context) (*db.Sequence, error) {
-	key, err := l.key(l.rows, l.collections, l.collectionID, l.order)
+	key, err := l.key(l.rows, listState{version: l.version.Version}, l.collections, l.collectionID, l.order)
 	if err != nil {
 		return nil, err
 	}
@@ -190,14 +205,14 @@ func (l *listReader[R]) readSequence(ctx context.Context) (*db.Sequence, error) 
 
 // pageStart identifies the beginning of a page of a list.
 type pageStart struct {
-	list   listKey // includes the order of the list and the version of the data
+	list   listKey // includes the order of the list, and its state
 	offset int     // number of rows before the page
 }
 
 // readFromPosition reads a page of the rows of q that is far from the beginning of the list. It also stores where the page and the next page
 // begin.
 func (l *listReader[R]) readFromPosition(ctx context.Context, q *gorm.DB) (*db.List[R], error) {
-	key, err := l.key(q, l.order)
+	key, err := l.key(q, l.orderState(l.version), l.order)
 	if err != nil {
 		return nil, err
 	}
@@ -218,10 +233,10 @@ func (l *listReader[R]) readFromPosition(ctx context.Context, q *gorm.DB) (*db.L
 	return list, nil
 }
 
-// isUnchanged returns true if the organisation's data still have the version of the list.
+// isUnchanged returns true if the rows of the list and their order are still the same as in the version of the list.
 func (l *listReader[R]) isUnchanged(ctx context.Context) (same bool, err error) {
-	err = l.org.s.db.EachRow(ctx, l.org.scopedQuery(ctx, "organisation_totals").Select("version"), func(row *db.Values) error {
-		same = row.Count(0) == l.version.Version
+	err = l.org.s.db.EachRow(ctx, l.org.scopedQuery(ctx, "organisation_totals").Select("version, labels_version, videos"), func(row *db.Values) error {
+		same = l.orderState(Version{Version: row.Count(0), labels: row.Count(1), videos: row.Count(2)}) == l.orderState(l.version)
 		return nil
 	})
 	return same, err

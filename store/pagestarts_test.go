@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -39,11 +40,28 @@ func TestListVideos_rememberWherePagesBegin(t *testing.T) {
 				require.Equal(t, again, next, "order %v: the next page must need as few statements as the repeated page", order)
 			}
 
-			storetest.StopVideos(t, o, links[0]) // now the rows that follow this video in the list are one place nearer to the beginning
-			links = links[1:]
-			whole = idsOf(storetest.ListVideos(t, o, store.VideoQuery{Order: order, Window: store.Window{Limit: 5000}}).Rows)
-			ids, _ := read(500)
-			require.Equal(t, whole[500:550], ids, "order %v: wrong videos on the page that begins at row 500, after a video was stopped", order)
+			if order.Column == "created_at" {
+				_, again := read(500)
+				db.Clock.Advance(48 * time.Hour)
+				require.Positive(t, storetest.Deliver(t, db, link.TikTok, storetest.Views(5)))
+				_, afterDelivery := read(500)
+				require.Equal(t, again, afterDelivery, "order %v: new numbers of videos must not make the server forget where pages begin", order)
+			}
+
+			requirePage := func(after string) {
+				t.Helper()
+				whole := idsOf(storetest.ListVideos(t, o, store.VideoQuery{Order: order, Window: store.Window{Limit: 5000}}).Rows)
+				ids, _ := read(500)
+				require.Equal(t, whole[500:550], ids, "order %v: wrong videos on the page that begins at row 500, after %s", order, after)
+			}
+			oldest, newest := links[0], links[len(links)-1]
+			storetest.StopVideos(t, o, oldest) // now the rows that follow this video in the list are one place nearer to the beginning
+			requirePage("the oldest video was stopped")
+			storetest.StopVideos(t, o, newest)
+			storetest.Track(t, o, oldest) // the number of videos is the same as before, but they are other videos
+			requirePage("the newest video was stopped and the oldest was tracked again")
+			storetest.Track(t, o, newest)
+			requirePage("the newest video was tracked again")
 		}
 	})
 }

@@ -162,6 +162,7 @@ func (o *Org) ListVideos(ctx context.Context, query VideoQuery) (*db.List[Video]
 		l.spec.Each = func() func(*Video) error { return o.fillAndPass(l.version, query.WithoutLabels, query.Each) }
 	}
 	if !query.hasFilters() {
+		l.inOrderOfCreation = query.Order.Column == "created_at"
 		l.knownTotal = func(v Version) int64 {
 			if query.IncludeRemoved {
 				return v.videos + v.stopped

@@ -54,7 +54,7 @@ func RaiseVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 }
 
 // RaiseDataVersions does the same as RaiseVersions, but does not raise the version of the labels. It is for frequent transactions that change
-// neither collections nor their members.
+// neither collections nor their members, and that stop no video.
 func RaiseDataVersions(tx *gorm.DB, now Instant, orgs ...uuid.UUID) error {
 	return raiseVersionColumns(tx, raised, []any{now, now}, orgs)
 }
