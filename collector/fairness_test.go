@@ -297,8 +297,9 @@ func (w *fairnessTest) waitForSingleLink(org *store.Org, p link.Platform) waitRe
 	}
 	elapsed := w.db.Clock.Now().Sub(began)
 	calls, inFlight := w.transport.callsContaining(words, began, began.Add(elapsed))
-	return waitResult{delay: elapsed - inFlight, calls: calls,
-		waiting: storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0]}
+	var waiting int64
+	err = w.db.QueryRow(w.t.Context(), "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL", &waiting)
+	return waitResult{delay: elapsed - inFlight, calls: calls, waiting: waiting, err: err}
 }
 
 // One organisation adds 500 links. Another organisation then adds a single link. For its fetch, the single link
