@@ -120,6 +120,7 @@ func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool,
 
 // claim leases due targets that one call can request. If waitIfIdle is true, claim waits for the next poll
 // before it returns an empty claim. If claim returns an error, it can have leased the targets of the returned claim.
+// withSpan is ctx, with the span of startCollectSpan if a target was due. The caller must end this span with endCollectSpan.
 func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.Context, claim queue.Claim, err error) {
 	w.group.claiming.Lock()
 	defer w.group.claiming.Unlock()

@@ -26,7 +26,7 @@ type AccountFacts struct {
 	Followers   *int64
 	Following   *int64
 	Private     *bool
-	// Videos are the newest videos of the account, the newest first, at most as many as were requested. Up to maxPinned older videos that the
+	// Videos are the newest videos of the account, the newest first, at most as many as were requested. Up to MaxPinned older videos that the
 	// account has pinned can come before them.
 	Videos []FoundVideo
 	// Listed is true if the source was asked for the account's videos and listed them. If it is false, Videos is empty although the account

@@ -10,10 +10,11 @@ import (
 // A list of an account's videos is complete if it was long enough to contain all new videos. If one
 // page is too short, the collector requests a longer list.
 
-const (
-	maxPinned   = 3  // an account can pin this many videos, of any age, at the top of its list
-	minFullPage = 10 // a full page of a source has at least this many videos, unless photos or reposts fill it
-)
+// MaxPinned is the maximum number of videos, of any age, that an account can pin at the top of its list.
+const MaxPinned = 3
+
+// minFullPage is the minimum number of videos on a full page of a source, unless photos or reposts fill the page.
+const minFullPage = 10
 
 // If a list is too short to reach the last known upload, the next list is requested with the next of these
 // lengths.
@@ -35,7 +36,7 @@ func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 			undecided = append(undecided, v.ID)
 		}
 	}
-	if len(old) <= maxPinned {
+	if len(old) <= MaxPinned {
 		// Look up the other videos in the database. They are old, too, if they were stored before the last
 		// complete list, or together with it.
 		var known []string
@@ -53,7 +54,7 @@ func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 		if old[v.ID] {
 			pinned++
 		}
-		return pinned > maxPinned
+		return pinned > MaxPinned
 	}), nil
 }
 

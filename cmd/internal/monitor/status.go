@@ -138,9 +138,6 @@ type PauseStatus struct {
 	Since *time.Time `json:"since"`
 }
 
-// heartbeatTimeout is how long a collector counts as running after its last heartbeat.
-const heartbeatTimeout = 10 * time.Second
-
 // ReadStatus reads the Status from the database. Status.Sources contains the sources that `describe` returns for the time of the status,
 // followed by further sources that other running collectors use. If `describe` is nil, it contains only the sources of running collectors.
 func ReadStatus(ctx context.Context, st *store.Store, describe func(time.Time) []queue.Source) (Status, error) {
@@ -168,7 +165,7 @@ func ReadStatus(ctx context.Context, st *store.Store, describe func(time.Time) [
 	s.LastBackup, err = st.LastBackup(ctx)
 	isRead("last_backup", err)
 	for _, seen := range c.Collectors {
-		if c.At.Sub(seen) <= heartbeatTimeout {
+		if c.At.Sub(seen) <= queue.RunningFor {
 			s.Collectors++
 		}
 	}
