@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
@@ -116,7 +117,7 @@ func (w *delayedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if delays.refuses && strings.HasPrefix(r.URL.Path, "/facebook/") {
 		const missing = `{"error":{"message":"Unsupported get request.","type":"GraphMethodException","code":100,"error_subcode":33}}`
-		return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/json"}, fetch.SandboxHeader: {"true"}},
+		return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/json"}, reeltally.SandboxHeader: {"true"}},
 			Body: io.NopCloser(strings.NewReader(missing)), Request: r}, nil
 	}
 	return noKeepAlive{}.RoundTrip(r)

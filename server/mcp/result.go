@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/reeltally/reeltally"
 )
 
 // These are names of members of the object _meta in a tool result. MCP reserves this object for additional data.
@@ -20,7 +22,7 @@ const (
 )
 
 // resultHeaders are the HTTP headers that are copied from the API's response into the result of a tool call.
-var resultHeaders = []string{"X-Request-Id", "ETag", "Retry-After", "RateLimit", "RateLimit-Policy", "Idempotent-Replayed", "ReelTally-Sandbox"}
+var resultHeaders = []string{"X-Request-Id", "ETag", "Retry-After", "RateLimit", "RateLimit-Policy", "Idempotent-Replayed", reeltally.SandboxHeader}
 
 // convertResponse converts the API's response into a tool result. fieldNames has the members to
 // keep in each list entry; nil means all members.
@@ -98,7 +100,7 @@ func (t *tool) notices(header http.Header, untrusted []string) string {
 	if tag := header.Get("ETag"); tag != "" && t.hasETag {
 		text += " To change this version, send if_match: " + tag
 	}
-	if header.Get("ReelTally-Sandbox") == "true" {
+	if header.Get(reeltally.SandboxHeader) == "true" {
 		text += " " + sandboxNotice
 	}
 	return text
