@@ -290,8 +290,8 @@ func (s *stack) createCollection(t *testing.T, name, parent string) (string, err
 // "/accounts", and idsMember is "video_ids" or "account_ids".
 func (s *stack) addMembers(t *testing.T, collection, pathEnd, idsMember string, ids []string) error {
 	t.Helper()
-	for some := range slices.Chunk(ids, 100) {
-		if _, err := s.sendSuccessfully(t, http.MethodPost, "/collections/"+collection+pathEnd, map[string]any{idsMember: some}); err != nil {
+	for chunk := range slices.Chunk(ids, 100) {
+		if _, err := s.sendSuccessfully(t, http.MethodPost, "/collections/"+collection+pathEnd, map[string]any{idsMember: chunk}); err != nil {
 			return err
 		}
 	}

@@ -249,14 +249,14 @@ func splitByKind(links []string) (videos, accounts []string) {
 
 // trackVideos tracks the videos of the links and adds the results to the page. It returns the links that lead to accounts.
 func (p *trackPage) trackVideos(v *visit, links []string, labels []uuid.UUID) (accounts []string, err error) {
-	for some := range slices.Chunk(links, maxBulk) {
+	for chunk := range slices.Chunk(links, maxBulk) {
 		var result client.TrackVideosResult
-		if err := p.sendLinks(v, "/videos/bulk", some, client.TrackVideosRequest{Links: some, LabelIds: labels}, &result); err != nil {
+		if err := p.sendLinks(v, "/videos/bulk", chunk, client.TrackVideosRequest{Links: chunk, LabelIds: labels}, &result); err != nil {
 			return nil, err
 		}
 		p.addWarnings(result.Warnings)
 		for _, e := range result.Results {
-			p.addRepeated(some, e.Positions)
+			p.addRepeated(chunk, e.Positions)
 			if e.Code != nil && *e.Code == client.TrackFailureWrongKind { // a short link that leads to an account
 				accounts = append(accounts, e.URL)
 				continue
@@ -275,15 +275,15 @@ func (p *trackPage) trackAccounts(v *visit, links []string, labels []uuid.UUID) 
 	if p.TrackingType != "" && p.TrackingType != trackingOrder[0] {
 		trackingType = new(client.TrackingType(p.TrackingType))
 	}
-	for some := range slices.Chunk(links, maxBulk) {
+	for chunk := range slices.Chunk(links, maxBulk) {
 		var result client.TrackAccountsResult
-		body := client.TrackAccountsRequest{Links: some, LabelIds: labels, TrackingType: trackingType}
-		if err := p.sendLinks(v, "/accounts/bulk", some, body, &result); err != nil {
+		body := client.TrackAccountsRequest{Links: chunk, LabelIds: labels, TrackingType: trackingType}
+		if err := p.sendLinks(v, "/accounts/bulk", chunk, body, &result); err != nil {
 			return err
 		}
 		p.addWarnings(result.Warnings)
 		for _, e := range result.Results {
-			p.addRepeated(some, e.Positions)
+			p.addRepeated(chunk, e.Positions)
 			p.addResult("account", e.URL, e.AccountID, e.Status, e.Error)
 		}
 	}

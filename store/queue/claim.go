@@ -81,9 +81,9 @@ type ClaimRequest struct {
 	// Lanes are the lanes to claim from. A later lane is used only if the earlier lanes have fewer
 	// than Candidates due targets.
 	Lanes []Lane
-	// If Idle is true, the claim skips organisations for which this source is already fetching a
-	// target. Lanes must then contain only the interactive lane.
-	Idle bool
+	// If OnlyIdleOrganisations is true, the claim skips organisations for which this source is already fetching a target of the
+	// interactive lane. Lanes must then contain only this lane.
+	OnlyIdleOrganisations bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
 	// Ahead is how long before its due time a target can be claimed. Claim uses it only if the number of due
@@ -193,7 +193,7 @@ func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, dueAfter, due
 		// Targets of the organisation with the fewest claimed targets come first. Among equals, the
 		// lowest turn comes first.
 		idle := ""
-		if r.Idle {
+		if r.OnlyIdleOrganisations {
 			idle = " AND held.targets IS NULL"
 		}
 		// The plus sign in "+t.next_at <= ?" prevents SQLite from using the index on next_at. That
