@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/collector"
 	"github.com/reeltally/reeltally/collector/facebook"
 	"github.com/reeltally/reeltally/collector/fetch"
@@ -116,7 +117,7 @@ func (w *delayedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if delays.refuses && strings.HasPrefix(r.URL.Path, "/facebook/") {
 		const missing = `{"error":{"message":"Unsupported get request.","type":"GraphMethodException","code":100,"error_subcode":33}}`
-		return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/json"}, fetch.SandboxHeader: {"true"}},
+		return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/json"}, reeltally.SandboxHeader: {"true"}},
 			Body: io.NopCloser(strings.NewReader(missing)), Request: r}, nil
 	}
 	return noKeepAlive{}.RoundTrip(r)
@@ -297,8 +298,9 @@ func (w *fairnessTest) waitForSingleLink(org *store.Org, p link.Platform) waitRe
 	}
 	elapsed := w.db.Clock.Now().Sub(began)
 	calls, inFlight := w.transport.callsContaining(words, began, began.Add(elapsed))
-	return waitResult{delay: elapsed - inFlight, calls: calls,
-		waiting: storetest.Column[int64](w.t, w.db, "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL")[0]}
+	var waiting int64
+	err = w.db.QueryRow(w.t.Context(), "SELECT COUNT(*) FROM videos WHERE latest_views IS NULL", &waiting)
+	return waitResult{delay: elapsed - inFlight, calls: calls, waiting: waiting, err: err}
 }
 
 // One organisation adds 500 links. Another organisation then adds a single link. For its fetch, the single link

@@ -122,10 +122,10 @@ func vendorConstructor(name string) func(h *hostileTest) source.Source {
 // The test videos have at least minViews views. The age limits ensure that the first page of an
 // account's list contains them.
 const (
-	minAge   = 12 * 24 * time.Hour
-	maxAge   = 300 * 24 * time.Hour
-	minViews = 10_000
-	month    = 26 * 24 * time.Hour
+	minAge        = 12 * 24 * time.Hour
+	maxAge        = 300 * 24 * time.Hour
+	minViews      = 10_000
+	maxUploadSpan = 26 * 24 * time.Hour
 )
 
 // findVideos returns three normal videos of one account, sorted by views. The third video has at
@@ -140,9 +140,9 @@ func (h *hostileTest) findVideos() [3]sandbox.VideoTruth {
 		found := h.normalVideos(handle)
 		for len(found) >= 3 {
 			some := found
-			// If the source returns old counts, the three videos must be uploaded within one month.
+			// If the source returns old counts, the three videos must be uploaded within maxUploadSpan.
 			if h.testedSource.lag > 0 {
-				some = slices.DeleteFunc(slices.Clone(found), func(v sandbox.VideoTruth) bool { return found[0].UploadedAt.Sub(v.UploadedAt) > month })
+				some = slices.DeleteFunc(slices.Clone(found), func(v sandbox.VideoTruth) bool { return found[0].UploadedAt.Sub(v.UploadedAt) > maxUploadSpan })
 			}
 			slices.SortFunc(some, func(a, b sandbox.VideoTruth) int { return cmp.Compare(a.Views, b.Views) })
 			if n := len(some); n >= 3 && some[n-1].Views >= 2*some[0].Views {

@@ -119,15 +119,15 @@ func TestCollector_releasesTargetsWithoutAnAnswerIfItStopsDuringAFetch(t *testin
 	})
 }
 
-// endingSource is a source that calls a function during each fetch.
-type endingSource struct {
+// hookedSource is a source that calls beforeReturn at the end of each fetch.
+type hookedSource struct {
 	source.Source
-	during func()
+	beforeReturn func()
 }
 
-func (s *endingSource) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
+func (s *hookedSource) Fetch(ctx context.Context, batch []queue.Target, budget *source.CallBudget) ([]source.Result, error) {
 	results, err := s.Source.Fetch(ctx, batch, budget)
-	s.during()
+	s.beforeReturn()
 	return results, err
 }
 
@@ -138,7 +138,7 @@ func TestCollector_sendsHeartbeatsUntilItsFetchesHaveEnded(t *testing.T) {
 		w.trackVideos("https://youtu.be/" + w.sandbox.World().Find(link.YouTube, sandbox.Normal))
 		ctx, stop := context.WithCancel(t.Context())
 		var seen bool
-		slow := &endingSource{w.newSources()[0], func() {
+		slow := &hookedSource{w.newSources()[0], func() {
 			stop()
 			db.Clock.Advance(8 * time.Second)
 			after := store.InstantOf(db.Clock.Now())

@@ -89,7 +89,7 @@ func (w *worker) run(ctx context.Context, stop context.CancelCauseFunc) {
 
 // claimAndFetch claims the targets of one call, fetches them and stores the answers. It returns false if
 // no target was claimed.
-func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool, err error) {
+func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (claimed bool, err error) {
 	ctx, claim, err := w.claim(ctx, waitIfIdle)
 	defer func() {
 		w.releaseLater(claim, err)
@@ -120,6 +120,7 @@ func (w *worker) claimAndFetch(ctx context.Context, waitIfIdle bool) (busy bool,
 
 // claim leases due targets that one call can request. If waitIfIdle is true, claim waits for the next poll
 // before it returns an empty claim. If claim returns an error, it can have leased the targets of the returned claim.
+// withSpan is ctx, with the span of startCollectSpan if a target was due. The caller must end this span with endCollectSpan.
 func (w *worker) claim(ctx context.Context, waitIfIdle bool) (withSpan context.Context, claim queue.Claim, err error) {
 	w.group.claiming.Lock()
 	defer w.group.claiming.Unlock()
@@ -161,7 +162,7 @@ func (w *worker) leaseBatch(ctx context.Context, lanes []queue.Lane, onlyIdleOrg
 		return claim, err
 	}
 	return w.queue.Claim(ctx, queue.ClaimRequest{Collector: w.id, Route: w.source.Name(), Kinds: w.group.claimableKinds(), Lanes: weightedOrder(lanes),
-		Idle: onlyIdleOrganisations, Candidates: w.group.candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
+		OnlyIdleOrganisations: onlyIdleOrganisations, Candidates: w.group.candidates, Ahead: schedule.Early, Pick: w.chooseBatch})
 }
 
 // claimableKinds returns the kinds that a worker may claim now. Accounts take long, so only half of the
@@ -216,18 +217,18 @@ func (w *worker) chooseBatch(due []queue.Target) (batch []queue.Target, leaseTim
 	for i, t := range due {
 		due[i] = w.prepareTarget(t, now)
 	}
-	wanted, most := w.describeCall(due[0]), len(due)
+	shape, maxSize := w.describeCall(due[0]), len(due)
 	for _, t := range due {
-		if w.describeCall(t) != wanted {
+		if w.describeCall(t) != shape {
 			continue
 		}
-		limit := most
+		maxSizeWithTarget := maxSize
 		// Each failed attempt halves the batch, so that a target that causes failures is soon requested alone.
-		if wanted.size > 0 {
-			limit = min(most, max(1, wanted.size>>min(t.Attempts, 30)))
+		if shape.size > 0 {
+			maxSizeWithTarget = min(maxSize, max(1, shape.size>>min(t.Attempts, 30)))
 		}
-		if len(batch) < limit {
-			batch, most = append(batch, t), limit
+		if len(batch) < maxSizeWithTarget {
+			batch, maxSize = append(batch, t), maxSizeWithTarget
 		}
 	}
 	return batch, w.fetchTimeout(due[0]) + leaseMargin

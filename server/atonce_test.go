@@ -28,7 +28,7 @@ func (c *caller) sendConcurrently(method, target string, body any, headers ...st
 	for i := range concurrentRequests {
 		workers.Go(func() {
 			<-start
-			responses[i], errs[i] = c.app.exchange(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
+			responses[i], errs[i] = c.exchange(method, target, body, headers...)
 		})
 	}
 	close(start)

@@ -29,12 +29,12 @@ type bulkEntry struct {
 
 // bulkResult is the result of a bulk request to track videos or accounts.
 type bulkResult struct {
-	entries  []bulkEntry
-	summary  api.TrackSummary
-	enqueued bool // true if all accepted videos or accounts are fetched with the highest priority, and the running collectors can fetch them
-	warnings []string
-	pending  []api.PendingItem // videos or accounts that are saved but not fetched, because the organisation has no subscription
-	limited  bool              // true if the organisation has no subscription
+	entries             []bulkEntry
+	summary             api.TrackSummary
+	enqueued            bool // true if all accepted videos or accounts are fetched with the highest priority, and the running collectors can fetch them
+	warnings            []string
+	pendingItems        []api.PendingItem // videos or accounts that are saved but not fetched, because the organisation has no subscription
+	withoutSubscription bool              // true if the organisation has no subscription; then at most previewAllowance items of the request are fetched
 }
 
 // status returns the HTTP status of the response: 200 if every entry succeeded, 422 if every entry failed, and otherwise 207.
@@ -51,10 +51,10 @@ func (r bulkResult) status() int {
 // pendingQueue returns the videos or accounts that are saved but not fetched. It returns nil if the
 // organisation has a subscription.
 func (r bulkResult) pendingQueue(itemKind link.Kind) *api.PendingQueue {
-	if !r.limited {
+	if !r.withoutSubscription {
 		return nil
 	}
-	queue := &api.PendingQueue{Accounts: []api.PendingItem{}, Videos: r.pending}
+	queue := &api.PendingQueue{Accounts: []api.PendingItem{}, Videos: r.pendingItems}
 	if itemKind == link.Account {
 		queue.Accounts, queue.Videos = queue.Videos, queue.Accounts
 	}
@@ -115,8 +115,8 @@ func (s *Server) trackLinks(ctx context.Context, res resource, urls []string, r 
 	if err != nil {
 		return bulkResult{}, unknownIDsError(err, "collection", "/label_ids", r.CollectionIDs)
 	}
-	// items[0].Limited is current, while the subscription in the caller's cached identity can be outdated.
-	done := s.summariseBulk(ctx, assignItems(entries, items), r.Immediate, items[0].Limited)
+	// items[0].WithoutSubscription is current, while the subscription in the caller's cached identity can be outdated.
+	done := s.summariseBulk(ctx, assignItems(entries, items), r.Immediate, items[0].WithoutSubscription)
 	unsupported := unsupportedReasons(fetchable)
 	done.enqueued = done.enqueued && !slices.ContainsFunc(r.Links, func(l link.Link) bool { return unsupported(l) != "" })
 	done.warnings = append(append(done.warnings, warningsAboutLinks(fetchable, r.Links)...), warningsAboutKeptTypes(items)...)
@@ -167,11 +167,11 @@ func assignItems(entries []bulkEntry, trackedItems []store.Tracked) []bulkEntry 
 }
 
 // summariseBulk returns the result of a bulk request: its entries, their counts by status, the warnings, and the videos or accounts that are
-// saved but not fetched. `immediate` is the number of links that are fetched with the highest priority. If limited is true, the organisation has no
-// subscription, and only the first previewAllowance accepted videos or accounts of the request are fetched.
-func (s *Server) summariseBulk(ctx context.Context, entries []bulkEntry, immediate int, limited bool) bulkResult {
-	r := bulkResult{entries: entries, pending: []api.PendingItem{}, limited: limited}
-	started := 0         // number of videos or accounts that are fetched because of this request
+// saved but not fetched. immediate is the number of links that are fetched with the highest priority. If withoutSubscription is true, only
+// the first previewAllowance accepted videos or accounts of the request are fetched.
+func (s *Server) summariseBulk(ctx context.Context, entries []bulkEntry, immediate int, withoutSubscription bool) bulkResult {
+	r := bulkResult{entries: entries, pendingItems: []api.PendingItem{}, withoutSubscription: withoutSubscription}
+	newFetched := 0      // number of newly tracked videos or accounts that are fetched
 	hasDeferred := false // true if a video or account was fetched recently, and is therefore not fetched now
 	for _, e := range entries {
 		r.summary.Total++
@@ -186,44 +186,44 @@ func (s *Server) summariseBulk(ctx context.Context, entries []bulkEntry, immedia
 			r.summary.AlreadyExists++
 		case api.TrackStatusTracked:
 			if !e.item.Pending && !e.item.Deferred {
-				started++
+				newFetched++
 			}
 			hasDeferred = hasDeferred || e.item.Deferred
 		}
 		if e.item.Pending {
-			r.pending = append(r.pending, api.PendingItem{ID: e.item.ID, Platform: api.Platform(e.link.Platform)})
+			r.pendingItems = append(r.pendingItems, api.PendingItem{ID: e.item.ID, Platform: api.Platform(e.link.Platform)})
 		}
 		r.summary.Succeeded++
 	}
 	accepted := int(r.summary.Succeeded)
-	beyond := 0 // number of accepted videos or accounts that this request does not fetch, because they are above the allowance
-	if limited {
-		beyond = max(0, accepted-s.previewAllowance)
+	aboveAllowance := 0 // number of accepted videos or accounts that this request does not fetch, because they are above the allowance
+	if withoutSubscription {
+		aboveAllowance = max(0, accepted-s.previewAllowance)
 	}
-	r.enqueued = accepted > 0 && immediate >= accepted && beyond == 0 && len(r.pending) == 0 && !hasDeferred
-	r.warnings = s.warnings(ctx, entries, beyond, started, len(r.pending))
+	r.enqueued = accepted > 0 && immediate >= accepted && aboveAllowance == 0 && len(r.pendingItems) == 0 && !hasDeferred
+	r.warnings = s.warnings(ctx, entries, aboveAllowance, newFetched, len(r.pendingItems))
 	return r
 }
 
-// warnings returns the warnings of the response. `beyond` is the number of accepted items above the allowance of an organisation without a
-// subscription, `started` is the number of new items that are fetched, and `pending` is the number of items that are saved but not fetched.
-func (s *Server) warnings(ctx context.Context, entries []bulkEntry, beyond, started, pending int) []string {
+// warnings returns the warnings of the response. aboveAllowance is the number of accepted items above the allowance of an organisation without a
+// subscription, newFetched is the number of new items that are fetched, and pendingCount is the number of items that are saved but not fetched.
+func (s *Server) warnings(ctx context.Context, entries []bulkEntry, aboveAllowance, newFetched, pendingCount int) []string {
 	notes := []string{}
 	switch {
-	case pending > 0 && pending == beyond:
+	case pendingCount > 0 && pendingCount == aboveAllowance:
 		notes = append(notes, fmt.Sprintf("Without an active subscription only the first %d items of a request are fetched; no data is collected for the other %d.",
-			s.previewAllowance, beyond))
-	case pending > 0:
+			s.previewAllowance, aboveAllowance))
+	case pendingCount > 0:
 		notes = append(notes, fmt.Sprintf("Without an active subscription only the first %d items of a request are fetched; no data is collected for the items in pendingTmvQueue: %d.",
-			s.previewAllowance, pending))
-	case beyond > 0: // the items beyond the allowance were tracked before this request, so their data is still collected
+			s.previewAllowance, pendingCount))
+	case aboveAllowance > 0: // the items above the allowance were tracked before this request, so their data is still collected
 		notes = append(notes, fmt.Sprintf("Without an active subscription only the first %d items of a request are fetched; this request fetches nothing for the other %d, which were tracked before.",
-			s.previewAllowance, beyond))
+			s.previewAllowance, aboveAllowance))
 	}
 	if isFromPage(ctx) {
 		return notes
 	}
-	if len(entries) > immediateLinks && started > 0 {
+	if len(entries) > immediateLinks && newFetched > 0 {
 		notes = append(notes, fmt.Sprintf("The request has more than %d links, so its new items are fetched by the scheduled update. It begins immediately, but first fetches the items of smaller requests.", immediateLinks))
 	}
 	repeated := 0

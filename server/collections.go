@@ -83,12 +83,12 @@ func (s *Server) CreateCollection(ctx context.Context, r api.CreateCollectionReq
 // GetCollection answers GET /collections/{collection_id} with one collection. Its requirements are in section 4.1 of docs/coverage.md.
 func (s *Server) GetCollection(ctx context.Context, r api.GetCollectionRequestObject) (api.GetCollectionResponseObject, error) {
 	caller := callerFrom(ctx)
-	counts := isTrue(r.Params.IncludeCounts)
-	c, err := caller.Org.Collection(ctx, r.CollectionID, counts)
+	withCounts := isTrue(r.Params.IncludeCounts)
+	c, err := caller.Org.Collection(ctx, r.CollectionID, withCounts)
 	if err != nil {
 		return nil, err
 	}
-	return api.GetCollection200JSONResponse(toAPICollection(c, caller.View, counts)), nil
+	return api.GetCollection200JSONResponse(toAPICollection(c, caller.View, withCounts)), nil
 }
 
 // UpdateCollection answers PATCH /collections/{collection_id}: it changes a collection. Its requirements are in section 4.1 of docs/coverage.md.
@@ -159,9 +159,9 @@ func checkIfMatchHeader(ctx context.Context, id uuid.UUID, ifMatch *string) (*st
 		return nil, err
 	}
 	var tags []string
-	for _, counts := range []bool{false, true} {
+	for _, withCounts := range []bool{false, true} {
 		shown := &bufferedResponse{header: http.Header{}}
-		if err := (api.GetCollection200JSONResponse(toAPICollection(c, caller.View, counts))).VisitGetCollectionResponse(shown); err != nil {
+		if err := (api.GetCollection200JSONResponse(toAPICollection(c, caller.View, withCounts))).VisitGetCollectionResponse(shown); err != nil {
 			return nil, err
 		}
 		tags = append(tags, bodyETag(shown.body.Bytes()))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
@@ -58,6 +59,29 @@ func (v *visitor) sendRequest(method, target string, body any, headers ...string
 		}
 	}
 	return got
+}
+
+// postConcurrently sends a form to target from several visitors at the same time. fieldsOf returns the fields of the form of visitor n. The
+// result is the number of responses by status.
+func (a *app) postConcurrently(t *testing.T, visitors int, target string, fieldsOf func(n int) url.Values) map[int]int {
+	t.Helper()
+	statuses := make([]int, visitors)
+	var requests errgroup.Group
+	for n := range visitors {
+		requests.Go(func() error {
+			got, err := a.exchange(t, http.MethodPost, target, fieldsOf(n).Encode(), "Content-Type", "application/x-www-form-urlencoded")
+			if err == nil {
+				statuses[n] = got.StatusCode
+			}
+			return err
+		})
+	}
+	require.NoError(t, requests.Wait())
+	counts := map[int]int{}
+	for _, status := range statuses {
+		counts[status]++
+	}
+	return counts
 }
 
 // newSignedInVisitor returns a visitor that is signed in with the token of c.

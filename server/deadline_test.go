@@ -45,7 +45,7 @@ func (c *caller) sendWithinMaxWait(method, target string, body any, headers ...s
 	done := make(chan response, 1)
 	failed := make(chan error, 1)
 	go func() {
-		got, err := c.app.exchange(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
+		got, err := c.exchange(method, target, body, headers...)
 		if err != nil {
 			failed <- err
 			return
@@ -102,7 +102,7 @@ func TestDeadline_requestGets503IfNoDatabaseConnectionIsFree(t *testing.T) {
 	blocked := make(chan struct{})
 	go func() {
 		defer close(blocked)
-		_, _ = a.exchange(t, http.MethodGet, "/videos", nil, "Authorization", "Bearer "+c.token)
+		_, _ = c.exchange(http.MethodGet, "/videos", nil)
 	}()
 	require.Eventually(t, func() bool {
 		return storetest.Column[int64](t, db, "SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT granted AND datname = current_database()")[0] > 0

@@ -249,7 +249,16 @@ type response struct {
 // send sends a request with the token of c. target is the encoded path and query. The headers are given as pairs: a name and its value.
 func (c *caller) send(method, target string, body any, headers ...string) response {
 	c.t.Helper()
-	return c.app.send(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
+	got, err := c.exchange(method, target, body, headers...)
+	require.NoError(c.t, err)
+	return got
+}
+
+// exchange sends a request like the method send, but returns an error instead of failing the test. Other goroutines than the goroutine of
+// the test must use it, because only the goroutine of the test may call FailNow.
+func (c *caller) exchange(method, target string, body any, headers ...string) (response, error) {
+	c.t.Helper()
+	return c.app.exchange(c.t, method, target, body, append([]string{"Authorization", "Bearer " + c.token}, headers...)...)
 }
 
 // send sends a request without a token. The headers are given as pairs: a name and its value. A header whose value is "" is not sent.
@@ -260,8 +269,8 @@ func (a *app) send(t *testing.T, method, target string, body any, headers ...str
 	return got
 }
 
-// exchange sends a request like the method send, but returns an error instead of failing the test. Goroutines of a test must use it,
-// because they must not call FailNow.
+// exchange sends a request like the method send, but returns an error instead of failing the test. Other goroutines than the goroutine of
+// the test must use it, because only the goroutine of the test may call FailNow.
 func (a *app) exchange(t *testing.T, method, target string, body any, headers ...string) (response, error) {
 	t.Helper()
 	var reader io.Reader

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -285,17 +284,9 @@ func TestIdempotency_keyCanBeUsedAgainAfterAPanic(t *testing.T) {
 func TestIdempotency_onlyOneOfSeveralConcurrentRequestsHasAnEffect(t *testing.T) {
 	t.Parallel()
 	eachDatabase(t, func(t *testing.T, a *app) {
-		const requests = 64
 		c := a.newCaller(t, store.TierPremium)
 		for id, request := range c.postRequests() {
-			responses := make([]response, requests)
-			var wg sync.WaitGroup
-			for i := range requests {
-				wg.Go(func() {
-					responses[i] = c.send(http.MethodPost, request[0].(string), request[1], "Idempotency-Key", "k")
-				})
-			}
-			wg.Wait()
+			responses := c.sendConcurrently(http.MethodPost, request[0].(string), request[1], "Idempotency-Key", "k")
 			var first *response
 			for _, got := range responses {
 				if got.StatusCode == http.StatusConflict {

@@ -96,7 +96,7 @@ func TestInFlight_sharePagesHaveTheirOwnLimit(t *testing.T) {
 	var requestsDone sync.WaitGroup
 	for i := range 4 {
 		requestsDone.Go(func() {
-			_, err := a.exchange(t, http.MethodPost, "/videos", map[string]any{"link": fmt.Sprintf("https://vm.tiktok.com/inflight%d/", i)}, "Authorization", "Bearer "+c.token)
+			_, err := c.exchange(http.MethodPost, "/videos", map[string]any{"link": fmt.Sprintf("https://vm.tiktok.com/inflight%d/", i)})
 			if err != nil {
 				t.Error(err)
 			}

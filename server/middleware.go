@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 
+	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -105,7 +106,7 @@ func (s *Server) setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 		// header ReelTally-Sandbox says whether these numbers are made up.
 		c.Response().Before(func() {
 			if s.dataIsMadeUp(c) {
-				h.Set("ReelTally-Sandbox", "true")
+				h.Set(reeltally.SandboxHeader, "true")
 			}
 			if s.draining.Load() {
 				h.Set("Connection", "close")

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -80,20 +79,8 @@ func TestSetup_concurrentVisitorsCreateOneOrganisation(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, a *app) {
 		link, err := a.CreateSetupLink(t.Context())
 		require.NoError(t, err)
-		statuses := make([]int, 8)
-		var group sync.WaitGroup
-		for n := range statuses {
-			group.Go(func() {
-				v := &visitor{app: a, t: t}
-				statuses[n] = v.post("/setup/"+link, "name", "Mine").StatusCode
-			})
-		}
-		group.Wait()
-		counts := map[int]int{}
-		for _, status := range statuses {
-			counts[status]++
-		}
-		require.Equal(t, map[int]int{http.StatusOK: 1, http.StatusGone: 7}, counts)
+		statuses := a.postConcurrently(t, 8, "/setup/"+link, func(int) url.Values { return url.Values{"name": {"Mine"}} })
+		require.Equal(t, map[int]int{http.StatusOK: 1, http.StatusGone: 7}, statuses)
 		all, err := a.Organisations(t.Context())
 		require.NoError(t, err)
 		require.Len(t, all, 1)

@@ -29,16 +29,15 @@ var shareViewLimit = addressLimit{"share_views", 120, "requests for share pages"
 // the API. Requests of the organisation's programs are counted separately.
 const maxShareReads = 600
 
-// guessLimit limits the number of wrong passwords that visitors can send for a share page. In each period of the length guessLimit.window,
-// the limit is guessLimit.attempts.
-type guessLimit struct {
-	attempts int64
+// wrongPasswordLimit limits the number of wrong passwords that visitors can send for a share page.
+type wrongPasswordLimit struct {
+	attempts int64 // maximum number of wrong passwords in a period of the length window
 	window   time.Duration
 }
 
 var (
-	wrongPasswordsPerAddress = guessLimit{10, 10 * time.Minute} // maximum number of wrong passwords from one IP address for one share page
-	wrongPasswordsPerPage    = guessLimit{100, time.Hour}       // maximum number of wrong passwords from all IP addresses for one share page
+	wrongPasswordsPerAddress = wrongPasswordLimit{10, 10 * time.Minute} // for wrong passwords from one IP address for one share page
+	wrongPasswordsPerPage    = wrongPasswordLimit{100, time.Hour}       // for wrong passwords from all IP addresses for one share page
 )
 
 // passwordRequiredError returns the error response for access "protected" without a password. kind is what the caller wants to protect.
@@ -116,13 +115,13 @@ func (b pageBackend) LastShareVisit(ctx context.Context, identity store.Identity
 // CheckSharePassword returns a pass if the password of a protected share page is correct. The pass
 // is a signed text that expires after web.ShareSessionLife.
 func (b pageBackend) CheckSharePassword(ctx context.Context, share store.Share, password string) (pass string, err error) {
-	page := "share_guesses:" + *share.Hash
+	pageKey := "share_guesses:" + *share.Hash
 	// The limit of the address comes first. An attempt that this limit refuses does not count for the page, so one address cannot use up the limit of
 	// the page.
 	limits := []struct {
 		key string
-		guessLimit
-	}{{page + ":" + clientAddress(ctx), wrongPasswordsPerAddress}, {page, wrongPasswordsPerPage}}
+		wrongPasswordLimit
+	}{{pageKey + ":" + clientAddress(ctx), wrongPasswordsPerAddress}, {pageKey, wrongPasswordsPerPage}}
 	// Count the attempt before the check, so that concurrent attempts cannot exceed the limits.
 	for _, limit := range limits {
 		quota, err := b.s.rates.Count(ctx, limit.key, 1, limit.attempts, limit.window)

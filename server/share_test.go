@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -170,20 +169,10 @@ func TestSharePage_limitsWrongPasswordsOfConcurrentVisitors(t *testing.T) {
 	c := a.newCaller(t, store.TierPremium)
 	collection := c.createNamedCollection("Launch")
 	path := c.shareCollection(collection, "protected", map[string]any{"password": sharePassword})
-	var group sync.WaitGroup
-	statuses := make([]int, 64)
-	for n := range statuses {
-		group.Go(func() {
-			v := &visitor{app: a, t: t}
-			statuses[n] = v.post(path, "password", fmt.Sprintf("wrong password %d", n)).StatusCode
-		})
-	}
-	group.Wait()
-	counts := map[int]int{}
-	for _, status := range statuses {
-		counts[status]++
-	}
-	require.Equal(t, map[int]int{http.StatusForbidden: 10, http.StatusTooManyRequests: 54}, counts)
+	statuses := a.postConcurrently(t, 64, path, func(n int) url.Values {
+		return url.Values{"password": {fmt.Sprintf("wrong password %d", n)}}
+	})
+	require.Equal(t, map[int]int{http.StatusForbidden: 10, http.StatusTooManyRequests: 54}, statuses)
 	refused := (&visitor{app: a, t: t}).post(path, "password", sharePassword).requireStatus(http.StatusTooManyRequests)
 	require.NotEmpty(t, refused.Header.Get("Retry-After"))
 	require.Contains(t, string(refused.body), "too many wrong passwords")

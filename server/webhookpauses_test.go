@@ -58,12 +58,15 @@ func TestWebhooks_showNoPauseWhileAnEventIsSent(t *testing.T) {
 		hook := c.createWebhook(r.URL, store.EventVideoMetrics)
 		c.track(tiktokLink)
 		a.fetch(factsWithViews(5))
-		var next *time.Time
+		var duringAttempt response
+		var err error
 		r.answerWithFunc(func(w http.ResponseWriter, _ *http.Request) {
-			next = c.deliveries(hook.ID)[0].NextAttemptAt
+			duringAttempt, err = c.exchange(http.MethodGet, "/webhooks/"+hook.ID.String()+"/deliveries", nil)
 			w.WriteHeader(http.StatusOK)
 		})
 		a.sendDueEvents(t)
+		require.NoError(t, err)
+		next := decode[client.WebhookDeliveryPage](duringAttempt.requireStatus(http.StatusOK)).Data[0].NextAttemptAt
 		require.NotNil(t, next)
 		require.False(t, next.After(a.Clock.Now()), "%s is not the due time", next)
 	})
@@ -107,13 +110,17 @@ func TestUpdateWebhook_failuresAtTheOldURLDoNotCountForTheNewURL(t *testing.T) {
 		c, old, r := a.newCaller(t, store.TierPremium), newReceiver(t), newReceiver(t)
 		hook := c.createWebhook(old.URL, store.EventVideoMetrics)
 		path := "/webhooks/" + hook.ID.String()
+		var change response
+		var err error
 		old.answerWithFunc(func(w http.ResponseWriter, _ *http.Request) {
-			c.send(http.MethodPatch, path, map[string]any{"url": r.URL}).requireStatus(http.StatusOK) // the URL changes during the attempt
+			change, err = c.exchange(http.MethodPatch, path, map[string]any{"url": r.URL}) // the URL changes during the attempt
 			w.WriteHeader(http.StatusGone)
 		})
 		c.track(tiktokLink)
 		a.fetch(factsWithViews(5))
 		a.sendDueEvents(t)
+		require.NoError(t, err)
+		change.requireStatus(http.StatusOK)
 		require.NotEmpty(t, old.takeRequests())
 		now := decode[client.Webhook](c.send(http.MethodGet, path, nil).requireStatus(http.StatusOK))
 		require.True(t, now.Enabled)

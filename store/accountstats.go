@@ -83,8 +83,8 @@ type AccountsStats struct {
 
 // newMultiplier is a change of a video's outlier multiplier. A multiplier is nil if it is unknown.
 type newMultiplier struct {
-	video         db.RowKey
-	stored, right *float64
+	video            db.RowKey
+	stored, computed *float64
 }
 
 // ReadStatistics computes the statistics of accounts from their tracked videos. It also finds the videos whose stored outlier multiplier is
@@ -94,10 +94,10 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changedVideos []Video) (A
 	if len(accounts) == 0 {
 		return s, nil
 	}
-	videos, known := make(map[db.RowKey][]AccountVideo, len(accounts)), make(map[db.RowKey]bool, len(changedVideos))
+	videos, changed := make(map[db.RowKey][]AccountVideo, len(accounts)), make(map[db.RowKey]bool, len(changedVideos))
 	for i := range changedVideos {
 		v := &changedVideos[i]
-		known[v.Key()] = true
+		changed[v.Key()] = true
 		if v.LinkedAccountID != nil {
 			of := AccountVideo{OrganisationID: v.OrganisationID, ID: v.ID, LinkedAccountID: *v.LinkedAccountID, Counts: v.Latest, UploadedAt: v.UploadedAt}
 			videos[of.accountKey()] = append(videos[of.accountKey()], of)
@@ -108,7 +108,7 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changedVideos []Video) (A
 	if err != nil {
 		return s, err
 	}
-	stored = slices.DeleteFunc(stored, func(v AccountVideo) bool { return known[db.RowKey{Org: v.OrganisationID, ID: v.ID}] })
+	stored = slices.DeleteFunc(stored, func(v AccountVideo) bool { return changed[db.RowKey{Org: v.OrganisationID, ID: v.ID}] })
 	for _, v := range stored {
 		videos[v.accountKey()] = append(videos[v.accountKey()], v)
 	}
@@ -117,9 +117,9 @@ func ReadStatistics(tx *gorm.DB, accounts []db.RowKey, changedVideos []Video) (A
 	}
 	for _, v := range stored {
 		of := s.Of[v.accountKey()]
-		right := of.OutlierMultiplier(v.Views)
-		if (right == nil) != (v.multiplier == nil) || right != nil && *right != *v.multiplier {
-			s.newMultipliers = append(s.newMultipliers, newMultiplier{db.RowKey{Org: v.OrganisationID, ID: v.ID}, v.multiplier, right})
+		computed := of.OutlierMultiplier(v.Views)
+		if (computed == nil) != (v.multiplier == nil) || computed != nil && *computed != *v.multiplier {
+			s.newMultipliers = append(s.newMultipliers, newMultiplier{db.RowKey{Org: v.OrganisationID, ID: v.ID}, v.multiplier, computed})
 		}
 	}
 	return s, nil
@@ -230,7 +230,7 @@ func (s AccountsStats) StatementsForStatistics(tx *gorm.DB, day db.Date) []db.Wr
 	}
 	videos := make([][]any, len(s.newMultipliers))
 	for i, m := range s.newMultipliers {
-		videos[i] = []any{m.video.Org, m.video.ID, m.right}
+		videos[i] = []any{m.video.Org, m.video.ID, m.computed}
 	}
 	list := db.OrgRows{Name: "m", Columns: []string{"organisation_id uuid", "id uuid", "multiplier double precision"}, Rows: videos}
 	return append(writes, list.StatementsForExec(tx, `UPDATE videos SET outlier_multiplier = m.multiplier FROM m WHERE videos.organisation_id = {org} AND videos.id = m.id`)...)

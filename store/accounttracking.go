@@ -123,7 +123,7 @@ func newAccountPlan(r TrackRequest, accounts []*Account, org Organisation, now d
 	fetched := org.fetchedItems(len(accounts), r.Allowance)
 	seen := make(map[uuid.UUID]bool, len(accounts))
 	for i, a := range accounts {
-		p.results[i] = Tracked{ID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked, Limited: org.isLimited()}
+		p.results[i] = Tracked{ID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked, WithoutSubscription: org.isLimited()}
 		if kind := a.TypeOrDefault(); a.Tracked && r.Type != "" && kind != r.Type {
 			p.results[i].KeptType = kind
 		}

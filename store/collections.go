@@ -143,10 +143,10 @@ WITH RECURSIVE below AS (
    WHERE d.organisation_id = @org)
 SELECT id FROM below`
 
-// Collection returns the collection with the given id, or ErrNotFound. If counts is true, Collection also sets VideoCount and AccountCount.
-func (o *Org) Collection(ctx context.Context, id uuid.UUID, counts bool) (Collection, error) {
+// Collection returns the collection with the given id, or ErrNotFound. If withCounts is true, Collection also sets VideoCount and AccountCount.
+func (o *Org) Collection(ctx context.Context, id uuid.UUID, withCounts bool) (Collection, error) {
 	q := o.scopedQuery(ctx, "collections").Where("collections.id = ?", id)
-	if counts {
+	if withCounts {
 		videos := o.limitVideosToCollections(o.scopedQuery(ctx, "videos").Where("NOT videos.removed"), []uuid.UUID{id}, false).Select("COUNT(*)")
 		q = q.Select(`collections.*, (?) AS video_count, COALESCE((SELECT ac.n FROM (?) AS ac), 0) AS account_count`, videos,
 			o.s.db.Read(ctx).Raw(strings.ReplaceAll(accountCounts, "{m}", "m.collection_id = @id"), map[string]any{"org": o.id, "id": id}))

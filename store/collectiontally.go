@@ -252,9 +252,9 @@ func (c *CollectionTotals) Gains() CollectionGains {
 	return g
 }
 
-// RankByGain returns up to n videos whose gain is known. If "best" is true, the highest gain comes
+// RankByGain returns up to n videos whose gain is known. If highestFirst is true, the highest gain comes
 // first, otherwise the lowest. Videos with equal gains are ordered by id.
-func (c *CollectionTotals) RankByGain(best bool, n int) []CollectionVideo {
+func (c *CollectionTotals) RankByGain(highestFirst bool, n int) []CollectionVideo {
 	var known []CollectionVideo
 	for i := range c.Videos {
 		if c.Videos[i].Gained != nil {
@@ -262,7 +262,7 @@ func (c *CollectionTotals) RankByGain(best bool, n int) []CollectionVideo {
 		}
 	}
 	slices.SortStableFunc(known, func(a, b CollectionVideo) int {
-		if best {
+		if highestFirst {
 			return cmp.Compare(*b.Gained, *a.Gained)
 		}
 		return cmp.Compare(*a.Gained, *b.Gained)

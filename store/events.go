@@ -254,8 +254,8 @@ func reachedOutlierThresholds(before, after *float64) (reached []int64) {
 func (r *EventRecorder) AddOutliers(stats AccountsStats) error {
 	multipliers := map[db.RowKey]*float64{}
 	for _, m := range stats.newMultipliers {
-		if r.IsRecording(m.video.Org) && len(reachedOutlierThresholds(m.stored, m.right)) > 0 {
-			multipliers[m.video] = m.right
+		if r.IsRecording(m.video.Org) && len(reachedOutlierThresholds(m.stored, m.computed)) > 0 {
+			multipliers[m.video] = m.computed
 		}
 	}
 	if len(multipliers) == 0 {

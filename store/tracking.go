@@ -52,12 +52,12 @@ type TrackRequest struct {
 
 // Tracked is the result of Track or TrackAccounts for one link.
 type Tracked struct {
-	ID       uuid.UUID
-	Existing bool // the organisation already had the item, tracked or stopped
-	Already  bool // the organisation already tracked the item
-	Pending  bool // the item is saved but not fetched, because the organisation has no subscription
-	Deferred bool // the item was stopped and was fetched less than queue.RefreshPause ago, so it waits for its next scheduled fetch
-	Limited  bool // the organisation has no subscription, so at most Allowance items of the request are fetched; equal in all results of a request
+	ID                  uuid.UUID
+	Existing            bool // the organisation already had the item, tracked or stopped
+	Already             bool // the organisation already tracked the item
+	Pending             bool // the item is saved but not fetched, because the organisation has no subscription
+	Deferred            bool // the item was stopped and was fetched less than queue.RefreshPause ago, so it waits for its next scheduled fetch
+	WithoutSubscription bool // the organisation has no subscription, so at most Allowance items of the request are fetched; equal in all results of a request
 	// KeptType is the tracking type of an account that was tracked already, if the request names another type. It is "" otherwise.
 	KeptType TrackingType
 }
@@ -159,9 +159,9 @@ func (t OrgTx) statementsForMissingAccounts(links []link.Link, ids map[string]uu
 // videoPlan says which videos of a request are fetched, and with which priority.
 type videoPlan struct {
 	TrackRequest
-	lane    queue.Lane // the organisation's lane
-	limited bool       // the organisation has no subscription
-	fetched int        // how many videos, the first in Links, are fetched
+	lane                queue.Lane // the organisation's lane
+	withoutSubscription bool       // the organisation has no subscription
+	fetched             int        // how many videos, the first in Links, are fetched
 }
 
 // TrackVideos saves the videos of a request, and adds them to the queue. It returns a result for each link.
@@ -170,14 +170,14 @@ func (t OrgTx) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := videoPlan{TrackRequest: r, lane: LaneOf(org), limited: org.isLimited(), fetched: org.fetchedItems(len(r.Links), r.Allowance)}
+	p := videoPlan{TrackRequest: r, lane: LaneOf(org), withoutSubscription: org.isLimited(), fetched: org.fetchedItems(len(r.Links), r.Allowance)}
 	tracked, restarted, err := t.trackStoredVideos(p, before)
 	if err != nil {
 		return nil, err
 	}
 	var missing []link.Link
 	for i, l := range r.Links {
-		tracked[i].Limited = p.limited
+		tracked[i].WithoutSubscription = p.withoutSubscription
 		if !tracked[i].Existing {
 			missing = append(missing, l)
 		}
@@ -233,7 +233,7 @@ func (t OrgTx) trackStoredVideos(p videoPlan, before map[string]storedVideo) (tr
 			continue
 		}
 		// Shortly after a subscription has begun, the column "pending" of a tracked video can still be true, although the video will be fetched soon.
-		tracked[i] = Tracked{ID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending && p.limited || v.Removed && i >= p.fetched}
+		tracked[i] = Tracked{ID: v.ID, Existing: true, Already: !v.Removed, Pending: !v.Removed && v.Pending && p.withoutSubscription || v.Removed && i >= p.fetched}
 		switch {
 		case v.Removed:
 			// The video was stopped and is now tracked again.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -62,13 +63,16 @@ func TestFullRate_maximumAllowedLoadNeedsLittleMemory(t *testing.T) {
 	run.began = time.Now().Add(run.alone)
 	ctx, stop := context.WithDeadline(t.Context(), run.began.Add(run.length))
 	defer stop()
-	var workers sync.WaitGroup
-	workers.Go(func() { run.normal = callers.sendRequests(ctx, s.base) })
-	workers.Go(func() { run.takeSamples(ctx, t, m, db) })
+	var workers errgroup.Group
+	workers.Go(func() error {
+		run.normal = callers.sendRequests(ctx, s.base)
+		return nil
+	})
+	workers.Go(func() error { return run.takeSamples(ctx, m, db) })
 	pause(t, time.Until(run.began))
 	server, database := m.serverTime(t), m.databaseTime(t)
 	run.sent = c.callAllOperations(ctx, run.limits, requestSpecs)
-	workers.Wait()
+	require.NoError(t, workers.Wait())
 	run.server, run.database = m.serverTime(t)-server, m.databaseTime(t)-database
 	run.tablesAfter = tableSizes(t, db)
 
@@ -119,13 +123,20 @@ type sample struct {
 }
 
 // takeSamples measures the server and the database at the interval r.sampleEvery until ctx ends. It adds the samples to r.samples.
-func (r *fullRateRun) takeSamples(ctx context.Context, t *testing.T, m *meter, db *storetest.DB) {
+func (r *fullRateRun) takeSamples(ctx context.Context, m *meter, db *storetest.DB) error {
 	ticks := time.NewTicker(r.sampleEvery)
 	defer ticks.Stop()
 	for {
-		one := sample{at: time.Since(r.began), resident: m.requireMemorySize(t, "VmRSS")}
-		one.database = storetest.Column[int64](t, db, "SELECT pg_database_size(current_database())")[0]
-		one.keys = storetest.Column[int64](t, db, "SELECT pg_total_relation_size('idempotency_keys')")[0]
+		one := sample{at: time.Since(r.began)}
+		var err error
+		if one.resident, err = m.memorySize("VmRSS"); err != nil {
+			return err
+		}
+		err = db.QueryRow(context.WithoutCancel(ctx), // the end of ctx must not interrupt the query
+			"SELECT pg_database_size(current_database()), pg_total_relation_size('idempotency_keys')", &one.database, &one.keys)
+		if err != nil {
+			return err
+		}
 		r.samples = append(r.samples, one)
 		if *fullRateOut != "" && len(r.samples)%6 == 0 {
 			printProgress(os.Stderr, "%s: server %.0f MiB, database %.0f MiB, including idempotency keys %.0f MiB", one.at.Round(time.Second),
@@ -133,7 +144,7 @@ func (r *fullRateRun) takeSamples(ctx context.Context, t *testing.T, m *meter, d
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-ticks.C:
 		}
 	}

@@ -48,12 +48,14 @@ func newCustomer(t *testing.T, s *stack, videos int) *customer {
 	var accounts []struct {
 		ID string `json:"account_id"`
 	}
-	c.stack.requireSuccess(t, http.MethodGet, "/accounts?limit=5000", nil).decode(t, &accounts)
+	c.stack.requireSuccessfulGet(t, "/accounts?limit=5000").decode(t, &accounts)
 	for _, a := range accounts {
 		c.accounts = append(c.accounts, a.ID)
 	}
 	for i := range 5 {
-		c.collections = append(c.collections, c.createCollection(t, fmt.Sprintf("Kept %d", i), ""))
+		id, err := c.createCollection(t, fmt.Sprintf("Kept %d", i), "")
+		require.NoError(t, err)
+		c.collections = append(c.collections, id)
 	}
 	return c
 }
@@ -288,7 +290,7 @@ func (c *customer) rateLimits(t *testing.T) map[string]int {
 			Operations []string
 		} `json:"rate_limits"`
 	}
-	c.stack.requireSuccess(t, http.MethodGet, "/authenticate", nil).decode(t, &identity)
+	c.stack.requireSuccessfulGet(t, "/authenticate").decode(t, &identity)
 	limits := map[string]int{}
 	for _, group := range identity.Limits {
 		require.Equal(t, 60, group.Window)

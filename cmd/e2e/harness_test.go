@@ -301,11 +301,15 @@ func sendJSONWithHeaders(t *testing.T, method, url, token string, body any, head
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
-		require.NoError(t, err)
+		if err != nil {
+			return a, err
+		}
 		content = bytes.NewReader(text)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, url, content)
-	require.NoError(t, err)
+	if err != nil {
+		return a, err
+	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/reeltally/reeltally/store/storetest"
 )
@@ -212,65 +213,89 @@ func newHostileData(t *testing.T, s *stack, size hostileSize) *hostileData {
 	var accounts []struct {
 		ID string `json:"account_id"`
 	}
-	free.requireSuccess(t, http.MethodGet, "/accounts?limit=5000", nil).decode(t, &accounts)
+	free.requireSuccessfulGet(t, "/accounts?limit=5000").decode(t, &accounts)
 	for _, a := range accounts {
 		d.accounts = append(d.accounts, a.ID)
 	}
 	d.wide = make([]string, wideCollections)
-	var makers sync.WaitGroup
-	for maker := range 4 {
-		makers.Go(func() {
-			for i := maker; i < len(d.wide); i += 4 {
-				d.wide[i] = free.createCollection(t, fmt.Sprintf("All accounts, collection %d", i), "")
-				free.addMembers(t, d.wide[i], "/accounts", "account_ids", d.accounts)
+	var makers errgroup.Group
+	makers.SetLimit(4)
+	for i := range d.wide {
+		makers.Go(func() error {
+			id, err := free.createCollection(t, fmt.Sprintf("All accounts, collection %d", i), "")
+			if err != nil {
+				return err
 			}
+			d.wide[i] = id
+			return free.addMembers(t, id, "/accounts", "account_ids", d.accounts)
 		})
 	}
-	makers.Wait()
-	require.NotContains(t, d.wide, "")
+	require.NoError(t, makers.Wait())
 	for level, parent := 0, ""; level < 10; level++ {
-		parent = free.createCollection(t, fmt.Sprintf("Level %d", level+1), parent)
+		id, err := free.createCollection(t, fmt.Sprintf("Level %d", level+1), parent)
+		require.NoError(t, err)
+		parent = id
 		d.chain = append(d.chain, parent)
-		free.addMembers(t, parent, "/videos", "video_ids", d.videos[:1000])
+		require.NoError(t, free.addMembers(t, parent, "/videos", "video_ids", d.videos[:1000]))
 	}
-	d.changeable = free.createCollection(t, "Spare", "")
+	var err error
+	d.changeable, err = free.createCollection(t, "Spare", "")
+	require.NoError(t, err)
 	var page struct {
 		Pagination struct {
 			NextCursor string `json:"next_cursor"`
 		}
 	}
-	free.requireSuccess(t, http.MethodGet, "/collections?paginated=true&limit=1", nil).decode(t, &page)
+	free.requireSuccessfulGet(t, "/collections?paginated=true&limit=1").decode(t, &page)
 	d.cursor = page.Pagination.NextCursor
 	require.NotEmpty(t, d.cursor)
 	return d
 }
 
-// requireSuccess sends a request with the token of the stack. It fails the test if the status is 300 or higher.
-func (s *stack) requireSuccess(t *testing.T, method, path string, body any) response {
+// requireSuccessfulGet sends a GET request with the token of the stack. It fails the test if the status is 300 or higher.
+func (s *stack) requireSuccessfulGet(t *testing.T, path string) response {
 	t.Helper()
-	a := requireResponse(t, method, s.base+path, s.token, body)
-	require.Less(t, a.status, http.StatusMultipleChoices, "%s %s: %s", method, path, a.body)
+	a, err := s.sendSuccessfully(t, http.MethodGet, path, nil)
+	require.NoError(t, err)
 	return a
 }
 
-func (s *stack) createCollection(t *testing.T, name, parent string) string {
+// sendSuccessfully sends a request with the token of the stack. It returns an error if the status is 300 or higher.
+func (s *stack) sendSuccessfully(t *testing.T, method, path string, body any) (response, error) {
+	t.Helper()
+	a, err := sendJSON(t, method, s.base+path, s.token, body)
+	if err == nil && a.status >= http.StatusMultipleChoices {
+		err = fmt.Errorf("%s %s: status %d: %s", method, path, a.status, a.body)
+	}
+	return a, err
+}
+
+// createCollection creates a collection and returns its id. If parent is "", the collection has no parent.
+func (s *stack) createCollection(t *testing.T, name, parent string) (string, error) {
 	t.Helper()
 	body := map[string]any{"name": name}
 	if parent != "" {
 		body["parent_id"] = parent
 	}
+	a, err := s.sendSuccessfully(t, http.MethodPost, "/collections", body)
+	if err != nil {
+		return "", err
+	}
 	var made struct{ ID string }
-	s.requireSuccess(t, http.MethodPost, "/collections", body).decode(t, &made)
-	return made.ID
+	err = json.Unmarshal(a.body, &made)
+	return made.ID, err
 }
 
 // addMembers adds videos or accounts to a collection, 100 in each request. pathEnd is "/videos" or
 // "/accounts", and idsMember is "video_ids" or "account_ids".
-func (s *stack) addMembers(t *testing.T, collection, pathEnd, idsMember string, ids []string) {
+func (s *stack) addMembers(t *testing.T, collection, pathEnd, idsMember string, ids []string) error {
 	t.Helper()
-	for some := range slices.Chunk(ids, 100) {
-		s.requireSuccess(t, http.MethodPost, "/collections/"+collection+pathEnd, map[string]any{idsMember: some})
+	for chunk := range slices.Chunk(ids, 100) {
+		if _, err := s.sendSuccessfully(t, http.MethodPost, "/collections/"+collection+pathEnd, map[string]any{idsMember: chunk}); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // hostileInterval is the minimum time between the starts of two test cases that try to overload the server, while the latency of normal

@@ -18,7 +18,7 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-var migrateVideos = flag.Int("migrate.videos", 200, "number of videos in TestMigrateFrom_copiesTheOrganisationDespiteTwoKills")
+var migrateVideos = flag.Int("migrate.videos", 200, "number of videos in TestMigrateFrom_copiesTheOrganisationDespiteKills")
 
 // newSeededStack starts a server whose database has an organisation with made-up videos. videoCount is the number of these videos.
 func newSeededStack(t *testing.T, engine string, videoCount int) *stack {
@@ -121,10 +121,10 @@ func (s *stack) collectionTree(t *testing.T) []string {
 	return out
 }
 
-// A migration that is killed several times and started again must copy everything, and must copy nothing twice.
+// A migration that is killed three times and started again must copy everything, and must copy nothing twice.
 //
 // Requirements in docs/coverage.md: 11.9-08, 11.9-09
-func TestMigrateFrom_copiesTheOrganisationDespiteTwoKills(t *testing.T) {
+func TestMigrateFrom_copiesTheOrganisationDespiteKills(t *testing.T) {
 	t.Parallel()
 	storetest.SkipIfShort(t)
 	for _, engine := range storetest.Engines {

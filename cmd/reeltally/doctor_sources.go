@@ -66,7 +66,7 @@ func checkNumbers(ctx context.Context, st *store.Store, platforms []monitor.Plat
 		}
 		failing := addProblem(p.Parked, existing, "parked (fetched only once a day or once a week)")
 		failing = addProblem(p.Failing, existing, "failed at the last fetch") || failing
-		addProblem(p.NeverFetched, p.Targets, "requested more than 36h ago and never fetched")
+		addProblem(p.Overdue, p.Targets, "requested more than 36h ago and never fetched")
 		addProblem(p.Stale, existing, "with numbers older than 48h")
 		noneFetched := p.Fresh == 0 && existing > 0
 		broken := noneFetched && len(problems) > 0

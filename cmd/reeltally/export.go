@@ -15,8 +15,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/cmd/internal/boot"
-	"github.com/reeltally/reeltally/collector/sandbox"
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
 )
@@ -172,7 +172,7 @@ type sandboxDetector struct {
 // Do sends a request, and sets madeUp if the response has the header of the sandbox.
 func (d *sandboxDetector) Do(r *http.Request) (*http.Response, error) {
 	response, err := d.HttpRequestDoer.Do(r)
-	if err == nil && response.Header.Get(sandbox.Header) == "true" {
+	if err == nil && response.Header.Get(reeltally.SandboxHeader) == "true" {
 		d.madeUp = true
 	}
 	return response, err

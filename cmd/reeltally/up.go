@@ -136,7 +136,9 @@ func (u *up) openServices(ctx context.Context, apiListener net.Listener) ([]boot
 		return nil, err
 	}
 	services = append(services, metrics...)
-	if u.api, err = serve.New(ctx, u.Config, apiListener, u.store, status, u.registry, u.traces, u.log); err != nil {
+	u.api, err = serve.New(ctx, serve.Options{Config: u.Config, Listener: apiListener, Store: u.store, Status: status,
+		Registry: u.registry, Traces: u.traces, Logger: u.log})
+	if err != nil {
 		return nil, err
 	}
 	return append(services, u.api.Run), nil

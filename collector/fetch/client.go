@@ -19,6 +19,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/internal/tracing"
 	"github.com/reeltally/reeltally/outbound"
@@ -29,9 +30,6 @@ const (
 	DefaultTimeout = 30 * time.Second
 	DefaultMaxBody = 8 << 20
 )
-
-// SandboxHeader is the header that a sandbox (a simulated platform) sets to "true" in every answer.
-const SandboxHeader = "ReelTally-Sandbox"
 
 // These errors are causes of the failures that Endpoint.Do returns. Use errors.Is to find out whether a failure has one of these causes.
 var (
@@ -215,7 +213,7 @@ func (e *Endpoint) roundTrip(req *http.Request) (*Response, error) {
 		Status:  res.StatusCode,
 		Header:  res.Header,
 		Body:    body,
-		Sandbox: res.Header.Get(SandboxHeader) == "true",
+		Sandbox: res.Header.Get(reeltally.SandboxHeader) == "true",
 	}, nil
 }
 

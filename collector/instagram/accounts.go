@@ -84,8 +84,7 @@ func (p page) hasAllPosts() bool {
 // completeSince returns the upload time of the last post on the page. All newer posts are on this page, or on earlier pages. The result is nil if the
 // page is the last one, if the time is unknown, or if all posts on the page may be pinned ones, which can be old.
 func (p page) completeSince() *store.Instant {
-	const maxPinned = 3
-	if p.after == "" || len(p.posts) <= maxPinned {
+	if p.after == "" || len(p.posts) <= ingest.MaxPinned {
 		return nil
 	}
 	last := p.posts[len(p.posts)-1].uploaded

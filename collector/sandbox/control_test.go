@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/store/link"
 )
 
@@ -111,7 +112,7 @@ func TestHandler_answersAnyRequestWithoutServerError(t *testing.T) {
 		req.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, req)
-		require.Equal(t, "true", w.Header().Get(Header))
+		require.Equal(t, "true", w.Header().Get(reeltally.SandboxHeader))
 		require.Less(t, w.Code, 500, "%s %s", method, req.URL)
 	})
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally"
 )
 
 // testServer is a running sandbox whose clock is stopped at testNow.
@@ -67,7 +69,7 @@ func (r testServer) mustSend(t *testing.T, method, path, body string, headers ..
 	t.Helper()
 	a := r.send(context.Background(), method, path, body, headers...)
 	require.NotNil(t, a.Response, "%v", a.err)
-	require.Equal(t, "true", a.Header.Get(Header), "every response must have the header of the sandbox")
+	require.Equal(t, "true", a.Header.Get(reeltally.SandboxHeader), "every response must have the header of the sandbox")
 	return a
 }
 

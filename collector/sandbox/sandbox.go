@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/reeltally/reeltally"
 )
 
 // The sandbox accepts these keys and tokens, those of TikTok in tiktok.go, and the tokens that it issues itself. It refuses all others in the
@@ -25,9 +27,6 @@ const (
 	// MetaAppSecret is the secret of the app that issued all tokens of the Graph API.
 	MetaAppSecret = "sandbox-meta-app-secret" //nolint:gosec // valid only in the sandbox
 )
-
-// Header is the name of the HTTP header that the sandbox sets to "true" in every response. It shows that the data are made up.
-const Header = "ReelTally-Sandbox"
 
 // Options configure a Sandbox. The zero value is ready for use.
 type Options struct {
@@ -119,7 +118,7 @@ func (s *Sandbox) settings(baseURL string) [][2]string {
 // Handler returns the handler for platforms, vendors, short links, thumbnails and control calls. README.md lists the paths.
 func (s *Sandbox) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set(Header, "true")
+		w.Header().Set(reeltally.SandboxHeader, "true")
 		area, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		switch area {
 		case "youtube":

@@ -36,16 +36,16 @@ var ensembleMethods = map[string]ensembleMethod{
 
 // These are HTTP status codes that only EnsembleData uses, and limits of its API.
 const (
-	statusBadLink     = 462
-	statusTooManyIDs  = 464
-	statusRestricted  = 471
-	statusPrivate     = 472
-	statusNoUser      = 473
-	statusBadToken    = 491
-	statusUnitsSpent  = 495
-	ensembleChunk     = 10  // number of list entries that a request with depth=1 returns; depth=2 returns twice as many
-	ensembleMaxIDs    = 100 // maximum number of ids in a call of multi-info
-	ensembleMaxLength = 100 // maximum value of the query parameter depth
+	statusBadLink    = 462
+	statusTooManyIDs = 464
+	statusRestricted = 471
+	statusPrivate    = 472
+	statusNoUser     = 473
+	statusBadToken   = 491
+	statusUnitsSpent = 495
+	ensembleChunk    = 10  // number of list entries that a request with depth=1 returns; depth=2 returns twice as many
+	ensembleMaxIDs   = 100 // maximum number of ids in a call of multi-info
+	ensembleMaxDepth = 100 // maximum value of the query parameter depth
 )
 
 // serveEnsembleData answers the paths in ensembleMethods as EnsembleData does.
@@ -182,8 +182,8 @@ func (s *Sandbox) ensembleListPage(c *call, q url.Values, t AccountTruth, cursor
 		return nil, 0, 0, &rep
 	}
 	depth := parseNumber(q.Get("depth"))
-	if depth < 1 || depth > ensembleMaxLength {
-		rep := ensembleInvalidParameter("depth", fmt.Sprintf("ensure this value is between 1 and %d", ensembleMaxLength), "value_error.number")
+	if depth < 1 || depth > ensembleMaxDepth {
+		rep := ensembleInvalidParameter("depth", fmt.Sprintf("ensure this value is between 1 and %d", ensembleMaxDepth), "value_error.number")
 		return nil, 0, 0, &rep
 	}
 	// The query parameter cursorName has the index at which the page begins.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
 	"github.com/reeltally/reeltally/store/queue"
@@ -157,7 +158,7 @@ func (h AccountHarness) testBrokenAnswers(t *testing.T) {
 	}
 	t.Run("an answer of a sandbox", func(t *testing.T) {
 		t.Parallel()
-		got := h.fetch(t, ok.newHandlers(http.Header{fetch.SandboxHeader: {"true"}}))
+		got := h.fetch(t, ok.newHandlers(http.Header{reeltally.SandboxHeader: {"true"}}))
 		require.NoError(t, got.err)
 		require.True(t, got.results[0].Sandbox, "Sandbox must be true in the result")
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/collector/fetch"
 	"github.com/reeltally/reeltally/collector/source"
 )
@@ -76,7 +77,7 @@ func (h Harness) testBrokenAnswers(t *testing.T) {
 	})
 	t.Run("an answer of a sandbox", func(t *testing.T) {
 		t.Parallel()
-		got := h.fetch(t, h.Answers[OK].newHandler(http.Header{fetch.SandboxHeader: {"true"}}), fetch.Options{})
+		got := h.fetch(t, h.Answers[OK].newHandler(http.Header{reeltally.SandboxHeader: {"true"}}), fetch.Options{})
 		require.NoError(t, got.err)
 		for _, r := range got.results {
 			require.True(t, r.Sandbox, "Sandbox must be true in the result")

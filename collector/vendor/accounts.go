@@ -202,12 +202,11 @@ func (s *Source) addVideos(ctx context.Context, budget *source.CallBudget, call 
 }
 
 // completeSince returns the upload time of the last video on a page that is not by another author and cannot be pinned, or nil if there is none.
-// All newer videos of the account are on this page, or on earlier pages. The first maxPinned entries of the list can be pinned. `before` is the
+// All newer videos of the account are on this page, or on earlier pages. The first ingest.MaxPinned entries of the list can be pinned. `before` is the
 // number of entries on earlier pages. Reposts do not count, because they can have any upload time.
 func completeSince(entries []listEntry, before int) *store.Instant {
-	const maxPinned = 3 // an account can pin this many videos, of any age, at the top of its list
 	for i, e := range slices.Backward(entries) {
-		if before+i >= maxPinned && !e.otherAuthor && e.UploadedAt != nil {
+		if before+i >= ingest.MaxPinned && !e.otherAuthor && e.UploadedAt != nil {
 			return e.UploadedAt
 		}
 	}

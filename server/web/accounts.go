@@ -127,18 +127,7 @@ func showAccount(v *visit) error {
 	if err := v.getFromAPI("/accounts/"+id+"/history", v.historyQuery(p), &history); err != nil {
 		return err
 	}
-	points := accountPoints(history)
-	content.Chart = v.newChart("Followers are counted for the account. The other numbers are sums over its tracked videos. When a video is tracked, the sums rise by the counts that it already has. When its tracking is stopped, the sums fall by its counts.", p, accountMetrics, pointsForPeriod(points, p))
-	content.Chart.Quality = true
-	content.Chart.Missing = missingNumbers{AddedAt: account.CreatedAt, Unfetched: account.CheckedAt == nil && account.TotalViews == nil, FetchedAt: account.CheckedAt,
-		Unknown: notGiven, Videos: len(accountMetrics) - 1}
-	if len(history) > 0 && account.CheckedAt != nil && history[0].Date.After(*account.CheckedAt) {
-		// The newest point is newer than the last fetch of the account, so it comes from fetches of videos. The time of these fetches is unknown.
-		content.Chart.Missing.FetchedAt = nil
-	}
-	if content.Chart.Metric == 0 {
-		content.Chart.Missing.Unknown, content.Chart.Missing.Videos = "the profile of the account was not fetched on these days, or the source did not give them", 0
-	}
+	content.Chart = v.accountChart(account, history, p)
 	query := content.View.Query()
 	query.Set("paginated", "true")
 	switch v.csvPart() {
@@ -167,15 +156,7 @@ func showAccount(v *visit) error {
 	if err := v.loadAccountGains(&content, p, slices.Concat(content.Videos, latest.Data)); err != nil {
 		return err
 	}
-	content.Tiles = metricTiles(content.Chart, points, p, []*int64{account.LatestFollowersCount, account.TotalViews, account.TotalLikes, account.TotalComments, account.TotalVideosTracked})
-	for m := range content.Tiles {
-		if name := accountMetrics[m].Name; name != "followers" && name != "videos" {
-			content.Tiles[m].OfTotal, content.Tiles[m].Members = true, describeMembers(points, p, latest.Data, latest.Pagination.Total)
-		}
-	}
-	if p.End == p.today {
-		content.explainUnknownCounts()
-	}
+	content.setTiles(accountPoints(history), p, latest)
 	if content.Collections, err = v.collections(); err != nil {
 		return err
 	}
@@ -183,6 +164,36 @@ func showAccount(v *visit) error {
 		content.Wait = v.secondsToWait(account.NextFetchAt)
 	}
 	return v.renderPage(http.StatusOK, "account", "accounts", "@"+account.DisplayUsername, content)
+}
+
+// accountChart returns the chart of an account's history in the period p.
+func (v *visit) accountChart(account *client.Account, history client.AccountHistory, p period) chart {
+	c := v.newChart("Followers are counted for the account. The other numbers are sums over its tracked videos. When a video is tracked, the sums rise by the counts that it already has. When its tracking is stopped, the sums fall by its counts.", p, accountMetrics, pointsForPeriod(accountPoints(history), p))
+	c.Quality = true
+	c.Missing = missingNumbers{AddedAt: account.CreatedAt, Unfetched: account.CheckedAt == nil && account.TotalViews == nil, FetchedAt: account.CheckedAt,
+		Unknown: notGiven, Videos: len(accountMetrics) - 1}
+	if len(history) > 0 && account.CheckedAt != nil && history[0].Date.After(*account.CheckedAt) {
+		// The newest point is newer than the last fetch of the account, so it comes from fetches of videos. The time of these fetches is unknown.
+		c.Missing.FetchedAt = nil
+	}
+	if c.Metric == 0 {
+		c.Missing.Unknown, c.Missing.Videos = "the profile of the account was not fetched on these days, or the source did not give them", 0
+	}
+	return c
+}
+
+// setTiles sets the tiles of the page. latest is the first page of the account's videos, the latest upload first.
+func (p *accountPage) setTiles(points []point, shown period, latest client.AccountVideoPage) {
+	a := &p.Account
+	p.Tiles = metricTiles(p.Chart, points, shown, []*int64{a.LatestFollowersCount, a.TotalViews, a.TotalLikes, a.TotalComments, a.TotalVideosTracked})
+	for m := range p.Tiles {
+		if name := accountMetrics[m].Name; name != "followers" && name != "videos" {
+			p.Tiles[m].OfTotal, p.Tiles[m].Members = true, describeMembers(points, shown, latest.Data, latest.Pagination.Total)
+		}
+	}
+	if shown.End == shown.today {
+		p.explainUnknownCounts()
+	}
 }
 
 // explainUnknownCounts sets the reason of each tile whose number is unknown today. It sets none if the tier hides the numbers, or if nothing was

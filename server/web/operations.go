@@ -57,15 +57,15 @@ type collectingStatus struct {
 		P99          *float64 `json:"p99_seconds_at_most"`
 	} `json:"freshness"`
 	Platforms []struct {
-		Platform     string `json:"platform"`
-		Targets      int64  `json:"targets"`
-		Gone         int64  `json:"gone"`
-		Parked       int64  `json:"parked"`
-		Failing      int64  `json:"failing"`
-		NeverFetched int64  `json:"never_fetched"`
-		Stale        int64  `json:"stale"`
-		Fresh        int64  `json:"fresh"`
-		Backlog      string `json:"backlog"` // how many fetches are late and when they will have been made; "" if none is late
+		Platform string `json:"platform"`
+		Targets  int64  `json:"targets"`
+		Gone     int64  `json:"gone"`
+		Parked   int64  `json:"parked"`
+		Failing  int64  `json:"failing"`
+		Overdue  int64  `json:"never_fetched"` // number of targets requested more than 36 hours ago and never fetched
+		Stale    int64  `json:"stale"`
+		Fresh    int64  `json:"fresh"`
+		Backlog  string `json:"backlog"` // how many fetches are late and when they will have been made; "" if none is late
 	} `json:"platforms"`
 	Sources []struct {
 		Source   string         `json:"source"`

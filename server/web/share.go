@@ -393,9 +393,15 @@ func (s *shareVisit) loadSums(page *sharePage) error {
 			page.Tiles = append(page.Tiles, tile{Label: "Gained views", Value: now.ViewsGained, Percent: now.Increase, Unknown: now.UnknownGains, Plain: true, Gain: true, Span: spanOfGain(history, p)})
 		}
 	}
-	if !s.settings.ShowHistory || len(sums) == 0 {
-		return nil
+	if s.settings.ShowHistory && len(sums) > 0 {
+		s.addHistoryChart(page, sums, history)
 	}
+	return nil
+}
+
+// addHistoryChart adds the chart of the given metrics to the page, and small charts to their tiles.
+func (s *shareVisit) addHistoryChart(page *sharePage, sums []shareMetric, history client.CollectionHistory) {
+	p := page.Period
 	points := make([]point, len(history))
 	for n := range history {
 		points[n] = pointOfCollection(&history[n])
@@ -417,5 +423,4 @@ func (s *shareVisit) loadSums(page *sharePage) error {
 	c.setViewsGained(collectionGains(history))
 	c.Sums = true
 	page.Chart = &c
-	return nil
 }

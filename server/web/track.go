@@ -215,50 +215,17 @@ func trackPastedLinks(v *visit) error {
 		content.Problems = []*Problem{{Status: http.StatusBadRequest, Detail: "The text has no links. Paste at least one."}}
 	}
 	surplus := links[min(len(links), maxPasted):]
-	var videos, accounts []string
-	for _, text := range links[:len(links)-len(surplus)] {
-		if parsed, err := link.Parse(text); err == nil && parsed.Kind == link.Account {
-			accounts = append(accounts, text)
-		} else {
-			videos = append(videos, text)
-		}
-	}
+	videos, accounts := splitByKind(links[:len(links)-len(surplus)])
 	labels := []uuid.UUID{}
 	if id, err := uuid.Parse(content.Collection); err == nil {
 		labels = append(labels, id)
 	}
-	for some := range slices.Chunk(videos, maxBulk) {
-		var result client.TrackVideosResult
-		if err := content.sendLinks(v, "/videos/bulk", some, client.TrackVideosRequest{Links: some, LabelIds: labels}, &result); err != nil {
-			return err
-		}
-		content.addWarnings(result.Warnings)
-		for _, e := range result.Results {
-			content.addRepeated(some, e.Positions)
-			if e.Code != nil && *e.Code == client.TrackFailureWrongKind { // a short link that leads to an account
-				accounts = append(accounts, e.URL)
-				continue
-			}
-			content.addResult("video", e.URL, e.VideoID, e.Status, e.Error)
-		}
+	moreAccounts, err := content.trackVideos(v, videos, labels)
+	if err != nil {
+		return err
 	}
-	var trackingType *client.TrackingType
-	// The first type is the default of the API, and is not sent. Otherwise, if the visitor has not chosen a type, the API would warn that tracked accounts
-	// keep another type.
-	if content.TrackingType != "" && content.TrackingType != trackingOrder[0] {
-		trackingType = new(client.TrackingType(content.TrackingType))
-	}
-	for some := range slices.Chunk(accounts, maxBulk) {
-		var result client.TrackAccountsResult
-		body := client.TrackAccountsRequest{Links: some, LabelIds: labels, TrackingType: trackingType}
-		if err := content.sendLinks(v, "/accounts/bulk", some, body, &result); err != nil {
-			return err
-		}
-		content.addWarnings(result.Warnings)
-		for _, e := range result.Results {
-			content.addRepeated(some, e.Positions)
-			content.addResult("account", e.URL, e.AccountID, e.Status, e.Error)
-		}
+	if err := content.trackAccounts(v, append(accounts, moreAccounts...), labels); err != nil {
+		return err
 	}
 	if err := v.startProgress(&content); err != nil {
 		return err
@@ -266,6 +233,61 @@ func trackPastedLinks(v *visit) error {
 	content.addMessages(len(links), surplus, pasted.Other)
 	v.keepInHistory()
 	return v.renderTrackingForm(content)
+}
+
+// splitByKind splits links into those of accounts and all others. The others include short links, which can still lead to accounts.
+func splitByKind(links []string) (videos, accounts []string) {
+	for _, text := range links {
+		if parsed, err := link.Parse(text); err == nil && parsed.Kind == link.Account {
+			accounts = append(accounts, text)
+		} else {
+			videos = append(videos, text)
+		}
+	}
+	return videos, accounts
+}
+
+// trackVideos tracks the videos of the links and adds the results to the page. It returns the links that lead to accounts.
+func (p *trackPage) trackVideos(v *visit, links []string, labels []uuid.UUID) (accounts []string, err error) {
+	for chunk := range slices.Chunk(links, maxBulk) {
+		var result client.TrackVideosResult
+		if err := p.sendLinks(v, "/videos/bulk", chunk, client.TrackVideosRequest{Links: chunk, LabelIds: labels}, &result); err != nil {
+			return nil, err
+		}
+		p.addWarnings(result.Warnings)
+		for _, e := range result.Results {
+			p.addRepeated(chunk, e.Positions)
+			if e.Code != nil && *e.Code == client.TrackFailureWrongKind { // a short link that leads to an account
+				accounts = append(accounts, e.URL)
+				continue
+			}
+			p.addResult("video", e.URL, e.VideoID, e.Status, e.Error)
+		}
+	}
+	return accounts, nil
+}
+
+// trackAccounts tracks the accounts of the links and adds the results to the page.
+func (p *trackPage) trackAccounts(v *visit, links []string, labels []uuid.UUID) error {
+	var trackingType *client.TrackingType
+	// The first type is the default of the API, and is not sent. Otherwise, if the visitor has not chosen a type, the API would warn that tracked accounts
+	// keep another type.
+	if p.TrackingType != "" && p.TrackingType != trackingOrder[0] {
+		trackingType = new(client.TrackingType(p.TrackingType))
+	}
+	for chunk := range slices.Chunk(links, maxBulk) {
+		var result client.TrackAccountsResult
+		body := client.TrackAccountsRequest{Links: chunk, LabelIds: labels, TrackingType: trackingType}
+		if err := p.sendLinks(v, "/accounts/bulk", chunk, body, &result); err != nil {
+			return err
+		}
+		p.addWarnings(result.Warnings)
+		for _, e := range result.Results {
+			p.addRepeated(chunk, e.Positions)
+			p.addResult("account", e.URL, e.AccountID, e.Status, e.Error)
+		}
+	}
+	return nil
 }
 
 // maxBulk is the maximum number of links in a bulk request to the API.

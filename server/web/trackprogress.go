@@ -70,29 +70,23 @@ const (
 // showProgress says which videos and accounts have been fetched for the first time. The page Track
 // regularly sends this request.
 func showProgress(v *visit) error {
-	if err := v.r.ParseForm(); err != nil {
-		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}
+	before, err := v.readProgressForm()
+	if err != nil {
+		return err
 	}
-	total, errTotal := strconv.Atoi(v.r.PostFormValue("total"))
-	rounds, errRounds := strconv.Atoi(v.r.PostFormValue("rounds"))
-	// The form lists the videos and accounts that had no numbers at the previous request.
-	waiting := v.r.PostForm["waiting"]
-	if errTotal != nil || errRounds != nil || len(waiting) > maxPasted || total < len(waiting) {
-		return &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form does not belong to this page."}
-	}
-	p := progress{Total: total, Rounds: rounds + 1}
+	p := progress{Total: before.Total, Rounds: before.Rounds + 1}
 	p.Ended = p.Rounds >= maxRounds
-	recent, err := v.recentVideos(waiting)
+	recent, err := v.recentVideos(before.Waiting)
 	if err != nil {
 		return err
 	}
 	failing := map[string]bool{}
-	for _, item := range v.r.PostForm["failing"] {
+	for _, item := range before.Failing {
 		failing[item] = true
 	}
 	lookUps := 0
 	var lookedUp []string // items that still wait after their look-up; they come last in the next request, so that it looks up other items
-	for _, item := range waiting {
+	for _, item := range before.Waiting {
 		kind, text, _ := strings.Cut(item, ":")
 		id, err := uuid.Parse(text)
 		if err != nil || kind != "video" && kind != "account" {
@@ -129,6 +123,20 @@ func showProgress(v *visit) error {
 	}
 	p.Waiting = append(p.Waiting, lookedUp...)
 	return v.executeTemplate(http.StatusOK, "track", "progress", p)
+}
+
+// readProgressForm returns the progress at the previous request, which the form contains.
+func (v *visit) readProgressForm() (progress, error) {
+	if err := v.r.ParseForm(); err != nil {
+		return progress{}, &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form cannot be read."}
+	}
+	total, errTotal := strconv.Atoi(v.r.PostFormValue("total"))
+	rounds, errRounds := strconv.Atoi(v.r.PostFormValue("rounds"))
+	p := progress{Total: total, Rounds: rounds, Waiting: v.r.PostForm["waiting"], Failing: v.r.PostForm["failing"]}
+	if errTotal != nil || errRounds != nil || len(p.Waiting) > maxPasted || total < len(p.Waiting) {
+		return progress{}, &Problem{Status: http.StatusBadRequest, Title: "Invalid form", Detail: "The form does not belong to this page."}
+	}
+	return p, nil
 }
 
 // recentVideos returns the state of the first fetch of the organisation's newest videos, by video id, for at

@@ -511,17 +511,17 @@ func TestImport_fillsLatestCountsThatTheLastFetchLacks(t *testing.T) {
 func TestImport_fetchesNewVideosIfASubscriptionBeginsMeanwhile(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
-		o := storetest.NewFreeOrg(t, db)
-		done := make(chan error)
+		o, l := storetest.NewFreeOrg(t, db), storetest.VideoLink(t, 1)
+		done := make(chan error, 1)
 		require.NoError(t, db.Store.DB().Change(t.Context(), o.ID(), func(tx *gorm.DB) error {
 			go func() {
-				_, err := backfill.Import(t.Context(), o, []backfill.ImportVideo{{Link: storetest.VideoLink(t, 1)}}, false)
+				_, err := backfill.Import(t.Context(), o, []backfill.ImportVideo{{Link: l}}, false)
 				done <- err
 			}()
 			require.Eventually(t, func() bool { return storetest.IsWaitingForLock(t, db) }, time.Minute, time.Millisecond)
 			return tx.Exec("UPDATE organisations SET subscription = ? WHERE id = ?", store.SubscriptionActive, o.ID()).Error
 		}))
 		require.NoError(t, <-done)
-		require.False(t, storetest.VideoOf(t, o, storetest.VideoLink(t, 1)).Pending)
+		require.False(t, storetest.VideoOf(t, o, l).Pending)
 	})
 }

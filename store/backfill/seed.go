@@ -63,12 +63,12 @@ type SeedVideo struct {
 
 // FetchRefusal describes why the latest fetches of a video failed: the video is private, or it no longer exists.
 type FetchRefusal struct {
-	Status   store.FetchStatus // queue.FetchPrivate or queue.FetchGone
-	At       db.Instant        // time of the last attempt
-	State    string            // state of the target in the queue: queue.StateParked or queue.StateGone
-	Rule     string            // kind of the refusals, as in queue.Target.RefusedAs
-	Refusals int               // number of failed fetches since the last successful one
-	Detail   string            // why the last fetch failed, as text for operators
+	Status    store.FetchStatus // queue.FetchPrivate or queue.FetchGone
+	At        db.Instant        // time of the last attempt
+	State     string            // state of the target in the queue: queue.StateParked or queue.StateGone
+	RefusedAs string            // kind of the refusals, as in queue.Target.RefusedAs
+	Refusals  int               // number of failed fetches since the last successful one
+	Detail    string            // why the last fetch failed, as text for operators
 }
 
 // Point contains the counts of a video at the time At.
@@ -373,7 +373,7 @@ func (s *seedState) setLastFetches() error {
 			result := cmp.Or(f.refused, &FetchRefusal{Status: queue.FetchOK, State: queue.StateActive})
 			values[i] = "(CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS bigint), CAST(? AS bigint)" +
 				", CAST(? AS text), CAST(? AS text), CAST(? AS text), CAST(? AS integer), CAST(? AS text))"
-			args = append(args, f.platform, f.kind, f.externalID, f.at, f.views, result.Status, result.State, result.Rule, result.Refusals, result.Detail)
+			args = append(args, f.platform, f.kind, f.externalID, f.at, f.views, result.Status, result.State, result.RefusedAs, result.Refusals, result.Detail)
 		}
 		err := s.tx.Exec(`WITH u(source, kind, external_id, fetched_at, views, status, state, refused_as, refusals, detail) AS (VALUES `+strings.Join(values, ", ")+`)
 UPDATE fetch_targets SET fetched_at = u.fetched_at, details_at = u.fetched_at, views = u.views,

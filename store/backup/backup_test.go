@@ -7,13 +7,13 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/backup"
@@ -141,28 +141,35 @@ func TestWrite_writesTheStateOfOneMoment(t *testing.T) {
 		o := storetest.NewOrg(t, db)
 		storetest.Track(t, o, storetest.VideoLinks(t, 20)...)
 		ctx, stop := context.WithCancel(t.Context())
-		var writers sync.WaitGroup
+		writers, ctx := errgroup.WithContext(ctx)
 		committed := make(chan struct{}, 1000)
 		for w := range 2 {
-			writers.Go(func() {
-				other := db.Open(t)
+			other := db.Open(t).Org(o.ID())
+			writers.Go(func() error {
 				for i := 0; ctx.Err() == nil; i++ {
-					l := storetest.ParseLink(t, fmt.Sprintf("https://www.tiktok.com/@writer/video/7%02d%016d", w, i))
-					_, err := other.Org(o.ID()).Track(ctx, store.TrackRequest{Links: []link.Link{l}})
-					if ctx.Err() == nil {
-						require.NoError(t, err)
-						select {
-						case committed <- struct{}{}:
-						default:
-						}
+					l, err := link.Parse(fmt.Sprintf("https://www.tiktok.com/@writer/video/7%02d%016d", w, i))
+					if err != nil {
+						return err
+					}
+					if _, err := other.Track(ctx, store.TrackRequest{Links: []link.Link{l}}); err != nil && ctx.Err() == nil {
+						return err
+					}
+					select {
+					case committed <- struct{}{}:
+					default:
 					}
 				}
+				return nil
 			})
 		}
 		for range 5 {
-			<-committed // other transactions are committed between two backups
 			for len(committed) > 0 {
 				<-committed
+			}
+			select {
+			case <-committed: // other transactions are committed between two backups
+			case <-ctx.Done():
+				require.NoError(t, writers.Wait(), "a writer failed")
 			}
 			file, _ := writeBackup(t, db.Store)
 			restored := storetest.NewEmpty(t, "sqlite")
@@ -172,7 +179,7 @@ func TestWrite_writesTheStateOfOneMoment(t *testing.T) {
 			require.Equal(t, []int64{0, 0}, counts)
 		}
 		stop()
-		writers.Wait()
+		require.NoError(t, writers.Wait())
 	})
 }
 

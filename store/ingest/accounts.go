@@ -26,7 +26,7 @@ type AccountFacts struct {
 	Followers   *int64
 	Following   *int64
 	Private     *bool
-	// Videos are the newest videos of the account, the newest first, at most as many as were requested. Up to maxPinned older videos that the
+	// Videos are the newest videos of the account, the newest first, at most as many as were requested. Up to MaxPinned older videos that the
 	// account has pinned can come before them.
 	Videos []FoundVideo
 	// Listed is true if the source was asked for the account's videos and listed them. If it is false, Videos is empty although the account
@@ -127,11 +127,11 @@ func (s *Writer) writeAccount(tx *gorm.DB, o Outcome, orgs []uuid.UUID, fetchedA
 			continue
 		}
 		d := discovery{tx: tx, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, store.DefaultPreview), events: events}
-		missing, err := d.writeOutcome(sub.SubjectID)
+		needed, err := d.writeOutcome(sub.SubjectID)
 		if err != nil {
 			return err
 		}
-		depth = max(depth, missing)
+		depth = max(depth, needed)
 	}
 	return saveIdentity(tx, o, depth)
 }
@@ -165,7 +165,7 @@ type discovery struct {
 
 // writeOutcome writes the outcome to the organisation's account with the given id. It returns the number of
 // videos that the next fetch must request. If the number is 0, the next fetch requests one page.
-func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
+func (d discovery) writeOutcome(id uuid.UUID) (depth int, err error) {
 	var found []store.Account
 	if err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id).Find(&found).Error; err != nil || len(found) == 0 {
 		return 0, err
@@ -197,15 +197,15 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 	// Add the listed videos even if the answer is outdated, because the list can include videos
 	// that the organisation does not have.
 	if f != nil && f.Listed {
-		reach, err := d.findUnpinnedOldVideo(a)
+		oldIndex, err := d.findUnpinnedOldVideo(a)
 		if err != nil {
 			return 0, err
 		}
-		if err := d.trackNewVideos(a, d.videosToTrack(a, reach)); err != nil {
+		if err := d.trackNewVideos(a, d.videosToTrack(a, oldIndex)); err != nil {
 			return 0, err
 		}
 		var complete bool
-		if missing, complete = d.nextDepth(a, reach, before.CheckedAt != nil); complete && (a.DiscoveredAt == nil || *a.DiscoveredAt < d.at) {
+		if depth, complete = d.nextDepth(a, oldIndex, before.CheckedAt != nil); complete && (a.DiscoveredAt == nil || *a.DiscoveredAt < d.at) {
 			a.DiscoveredAt = &d.at
 		}
 	}
@@ -223,7 +223,7 @@ func (d discovery) writeOutcome(id uuid.UUID) (missing int, err error) {
 		return 0, err
 	}
 	d.events.AddAccountFetch(&before, a)
-	return missing, d.addFollowers(before, *a)
+	return depth, d.addFollowers(before, *a)
 }
 
 // writeState writes the fetch status, its reason, and the times of the last and next fetch to the record of the account. It changes nothing else

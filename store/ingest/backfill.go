@@ -10,10 +10,11 @@ import (
 // A list of an account's videos is complete if it was long enough to contain all new videos. If one
 // page is too short, the collector requests a longer list.
 
-const (
-	maxPinned   = 3  // an account can pin this many videos, of any age, at the top of its list
-	minFullPage = 10 // a full page of a source has at least this many videos, unless photos or reposts fill it
-)
+// MaxPinned is the maximum number of videos, of any age, that an account can pin at the top of its list.
+const MaxPinned = 3
+
+// minFullPage is the minimum number of videos on a full page of a source, unless photos or reposts fill the page.
+const minFullPage = 10
 
 // If a list is too short to reach the last known upload, the next list is requested with the next of these
 // lengths.
@@ -35,7 +36,7 @@ func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 			undecided = append(undecided, v.ID)
 		}
 	}
-	if len(old) <= maxPinned {
+	if len(old) <= MaxPinned {
 		// Look up the other videos in the database. They are old, too, if they were stored before the last
 		// complete list, or together with it.
 		var known []string
@@ -53,14 +54,14 @@ func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 		if old[v.ID] {
 			pinned++
 		}
-		return pinned > maxPinned
+		return pinned > MaxPinned
 	}), nil
 }
 
 // nextDepth returns how many videos the collector must request in the account's next list, or 0 for
-// one page. It also returns true if the list has all new videos, as far as the source can list them. reach is the result of
+// one page. It also returns true if the list has all new videos, as far as the source can list them. oldIndex is the result of
 // findUnpinnedOldVideo. fetchedBefore is true if the account has been fetched before.
-func (d discovery) nextDepth(a *store.Account, reach int, fetchedBefore bool) (depth int, complete bool) {
+func (d discovery) nextDepth(a *store.Account, oldIndex int, fetchedBefore bool) (depth int, complete bool) {
 	n, requested := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	// Before the first complete list since tracking began, the tracking type determines the depth.
 	if a.DiscoveredAt == nil {
@@ -72,7 +73,7 @@ func (d discovery) nextDepth(a *store.Account, reach int, fetchedBefore bool) (d
 		// budget, and would then be requested at every fetch.
 		return 0, n >= want || !d.outcome.Account.Unfinished || fetchedBefore
 	}
-	if reach >= 0 || d.at <= *a.DiscoveredAt {
+	if oldIndex >= 0 || d.at <= *a.DiscoveredAt {
 		return 0, true
 	}
 	if f := d.outcome.Account; n < max(requested, minFullPage) {
@@ -93,8 +94,8 @@ func (d discovery) nextDepth(a *store.Account, reach int, fetchedBefore bool) (d
 }
 
 // videosToTrack returns the listed videos that the account's tracking type includes. The argument
-// maxIndex is the result of findUnpinnedOldVideo.
-func (d discovery) videosToTrack(a *store.Account, maxIndex int) []FoundVideo {
+// oldIndex is the result of findUnpinnedOldVideo.
+func (d discovery) videosToTrack(a *store.Account, oldIndex int) []FoundVideo {
 	kind, since := a.TypeOrDefault(), a.CreatedAt
 	db.Assign(&since, a.TrackedAt)
 	acceptUndated := a.DiscoveredAt == nil || d.outcome.Target.Depth == 0 // videos without an upload date count as new
@@ -103,10 +104,10 @@ func (d discovery) videosToTrack(a *store.Account, maxIndex int) []FoundVideo {
 		// Before any complete list has been fetched, the tracking type determines how many videos at the start
 		// of the list are included.
 		first := a.DiscoveredAt == nil && i < store.ListDepths[kind]
-		// A longer list can contain, at or after maxIndex, old videos that have no upload date. If maxIndex is -1, all videos of the list are new, except
+		// A longer list can contain, at or after oldIndex, old videos that have no upload date. If oldIndex is -1, all videos of the list are new, except
 		// known videos that may be pinned.
 		if first || (v.UploadedAt != nil && *v.UploadedAt >= since) ||
-			(v.UploadedAt == nil && kind != store.TrackNewOnly && (acceptUndated || kind == store.TrackAll || maxIndex < 0 || i < maxIndex)) {
+			(v.UploadedAt == nil && kind != store.TrackNewOnly && (acceptUndated || kind == store.TrackAll || oldIndex < 0 || i < oldIndex)) {
 			out = append(out, v)
 		}
 	}

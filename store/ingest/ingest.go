@@ -213,21 +213,7 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	}
 	before, touched := slices.Clone(videos), map[db.RowKey]bool{}
 	w.collectAccounts(touched, videos) // the write can move a video to another account, so also add the accounts that the videos have before the write
-	var measured []measuredVideo
-	var retitled []Retitled
-	var moved []db.RowKey
-	for i := range videos {
-		v, was := &videos[i], &before[i]
-		if applyOutcome(v, w.outcomes[v.Key()], accounts, w.fetchedAt) {
-			measured = append(measured, measuredVideo{v, was.Latest.Views})
-		}
-		if v.TitleFolded != was.TitleFolded { // this also corrects what an older release, with another FoldText, has stored
-			retitled = append(retitled, Retitled{v, was.TitleFolded})
-		}
-		if was.LatestUpdatedAt != nil && v.LinkedAccountID != nil && (was.LinkedAccountID == nil || *was.LinkedAccountID != *v.LinkedAccountID) {
-			moved = append(moved, v.Key())
-		}
-	}
+	measured, retitled, moved := w.applyOutcomes(videos, accounts)
 	if err := w.computeGrowth(measured); err != nil {
 		return err
 	}
@@ -265,6 +251,25 @@ func (w videoWriter) writeVideos(keys []db.RowKey) error {
 	// The statements below read the rows that the calls above have written.
 	return db.RunWrites(w.tx, slices.Concat(w.statementsForMoved(moved), w.statementsForAccountDays(touched),
 		store.StatementsForOrganisationDays(w.tx, slices.Collect(maps.Keys(sums)), w.fetchedAt.Day()))...)
+}
+
+// applyOutcomes sets the new values of the videos. It returns the videos whose counts are written, the videos whose titles have changed, and
+// the keys of the videos that were fetched before and have moved to another account.
+func (w videoWriter) applyOutcomes(videos []store.Video, accounts map[db.RowKey]*store.Account) (measured []measuredVideo, retitled []Retitled, moved []db.RowKey) {
+	for i := range videos {
+		v := &videos[i]
+		before := *v
+		if applyOutcome(v, w.outcomes[v.Key()], accounts, w.fetchedAt) {
+			measured = append(measured, measuredVideo{v, before.Latest.Views})
+		}
+		if v.TitleFolded != before.TitleFolded { // this also corrects what an older release, with another FoldText, has stored
+			retitled = append(retitled, Retitled{v, before.TitleFolded})
+		}
+		if before.LatestUpdatedAt != nil && v.LinkedAccountID != nil && (before.LinkedAccountID == nil || *before.LinkedAccountID != *v.LinkedAccountID) {
+			moved = append(moved, v.Key())
+		}
+	}
+	return measured, retitled, moved
 }
 
 // gainedByAccount adds up the views that videos gained by a write, for each account that has the videos after the write. before[i] and

@@ -126,10 +126,10 @@ func (a *address) parseYouTubeChannelPage(tabIndex int, channelLink func() (Link
 	return channelLink()
 }
 
-// youtubeVideoLink returns the link of the video with the given id. If short is true, the canonical link has the form /shorts/ID.
-func youtubeVideoLink(id string, short bool) Link {
+// youtubeVideoLink returns the link of the video with the given id. If isShorts is true, the canonical link has the form /shorts/ID.
+func youtubeVideoLink(id string, isShorts bool) Link {
 	canonical := "https://www.youtube.com/watch?v=" + id
-	if short {
+	if isShorts {
 		canonical = "https://www.youtube.com/shorts/" + id
 	}
 	return Link{Platform: YouTube, Kind: Video, ID: id, Canonical: canonical}

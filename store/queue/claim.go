@@ -81,9 +81,9 @@ type ClaimRequest struct {
 	// Lanes are the lanes to claim from. A later lane is used only if the earlier lanes have fewer
 	// than Candidates due targets.
 	Lanes []Lane
-	// If Idle is true, the claim skips organisations for which this source is already fetching a
-	// target. Lanes must then contain only the interactive lane.
-	Idle bool
+	// If OnlyIdleOrganisations is true, the claim skips organisations for which this source is already fetching a target of the
+	// interactive lane. Lanes must then contain only this lane.
+	OnlyIdleOrganisations bool
 	// Candidates is the maximum number of due targets among which Pick chooses.
 	Candidates int
 	// Ahead is how long before its due time a target can be claimed. Claim uses it only if the number of due
@@ -193,7 +193,7 @@ func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, dueAfter, due
 		// Targets of the organisation with the fewest claimed targets come first. Among equals, the
 		// lowest turn comes first.
 		idle := ""
-		if r.Idle {
+		if r.OnlyIdleOrganisations {
 			idle = " AND held.targets IS NULL"
 		}
 		// The plus sign in "+t.next_at <= ?" prevents SQLite from using the index on next_at. That
@@ -221,12 +221,12 @@ func (s *Queue) dueTargets(tx *gorm.DB, r ClaimRequest, lane Lane, dueAfter, due
 	return found, err
 }
 
-// claimedHandles is the maximum number of unconfirmed handles to try in one fetch of a video. The
+// maxUnconfirmedHandles is the maximum number of unconfirmed handles to try in one fetch of a video. The
 // next fetch tries further handles.
-const claimedHandles = 30
+const maxUnconfirmedHandles = 30
 
-// claimedHandle is the account handle in a link with which an organisation tracks a target. No source has confirmed the handle.
-type claimedHandle struct {
+// unconfirmedHandle is the account handle in a link with which an organisation tracks a target. No source has confirmed the handle.
+type unconfirmedHandle struct {
 	ExternalID string
 	Handle     string
 }
@@ -234,13 +234,13 @@ type claimedHandle struct {
 // dropOrphans deletes a target from the queue if no organisation tracks it any more. It returns the other
 // targets, and sets the field Handles of videos.
 func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
-	var readAt db.Instant
+	var latestRequest db.Instant
 	for _, t := range targets {
-		readAt = max(readAt, t.RequestedAt)
+		latestRequest = max(latestRequest, t.RequestedAt)
 	}
-	handles := map[Key][]claimedHandle{} // a target with a subscription has at least one handle, which can be ""
+	handles := map[Key][]unconfirmedHandle{} // a target with a subscription has at least one handle, which can be ""
 	for _, g := range GroupByKind(targets) {
-		var found []claimedHandle
+		var found []unconfirmedHandle
 		err := tx.Raw(`SELECT external_id, handle FROM fetch_subscriptions
  WHERE ? GROUP BY external_id, handle
  ORDER BY external_id, MIN(handle_at), COUNT(*) DESC, handle`, g.Condition()).Scan(&found).Error
@@ -266,21 +266,21 @@ func dropOrphans(tx *gorm.DB, targets []Target) ([]Target, error) {
 	// Keep an orphan that was requested meanwhile, because the request may have added a
 	// subscription.
 	for _, g := range GroupByKind(orphans) {
-		if err := tx.Exec(`DELETE FROM fetch_targets WHERE ? AND requested_at <= ?`, g.Condition(), readAt).Error; err != nil {
+		if err := tx.Exec(`DELETE FROM fetch_targets WHERE ? AND requested_at <= ?`, g.Condition(), latestRequest).Error; err != nil {
 			return kept, err
 		}
 	}
 	return kept, nil
 }
 
-// setHandles sets t.Handles of a video to at most claimedHandles of the given handles. It leaves
+// setHandles sets t.Handles of a video to at most maxUnconfirmedHandles of the given handles. It leaves
 // out the confirmed handle t.Handle.
-func (t *Target) setHandles(all []claimedHandle) {
+func (t *Target) setHandles(all []unconfirmedHandle) {
 	if t.Kind != KindVideo {
 		return
 	}
 	for _, c := range all {
-		if (c.Handle == "" || c.Handle != t.Handle) && len(t.Handles) < claimedHandles {
+		if (c.Handle == "" || c.Handle != t.Handle) && len(t.Handles) < maxUnconfirmedHandles {
 			t.Handles = append(t.Handles, c.Handle)
 		}
 	}

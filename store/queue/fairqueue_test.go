@@ -192,10 +192,10 @@ func TestClaim_prefersOrganisationsWithFewerClaimedTargets(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		burst, single, scheduled := storetest.NewOrg(t, db), storetest.NewOrg(t, db), newOrgInLane(t, db, queue.LaneFree)
-		claim := func(limit int, idle bool) queue.Claim {
+		claim := func(limit int, onlyIdle bool) queue.Claim {
 			t.Helper()
 			r := storetest.NewClaimRequest(store.NewID(), link.TikTok, "video", limit, time.Hour, queue.LaneInteractive)
-			r.Idle = idle
+			r.OnlyIdleOrganisations = onlyIdle
 			c, err := db.Claim(t.Context(), r)
 			require.NoError(t, err)
 			return c

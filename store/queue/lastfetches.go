@@ -16,9 +16,9 @@ const LastFetchWindow = 24 * time.Hour
 // maxReasonTargets is the maximum number of failed targets whose reasons LastFetches compares. It limits the memory that the query needs.
 const maxReasonTargets = 10_000
 
-// answeredStatuses are the fetch statuses that explain why a fetch gave no numbers: a source has answered that the target is private, restricted or gone,
+// explainedStatuses are the fetch statuses that explain why a fetch gave no numbers: a source has answered that the target is private, restricted or gone,
 // or no source can fetch the target. Targets with these statuses do not count as failed.
-var answeredStatuses = []FetchStatus{FetchPrivate, FetchRestricted, FetchGone, FetchUnsupported}
+var explainedStatuses = []FetchStatus{FetchPrivate, FetchRestricted, FetchGone, FetchUnsupported}
 
 // LastFetches counts the targets of one platform that one source fetches, by the result of their last fetch. The database has no result of earlier
 // fetches.
@@ -42,7 +42,7 @@ func (s *Queue) LastFetches(ctx context.Context) ([]LastFetches, error) {
 	var groups []LastFetches
 	err := s.db.Read(ctx).Raw(`SELECT source, route, COUNT(CASE WHEN attempts = 0 AND fetched_at >= ? THEN 1 END) AS succeeded,
  COUNT(CASE WHEN attempts > 0 AND status NOT IN ? THEN 1 END) AS failed
- FROM fetch_targets WHERE bucket = ? AND route <> '' GROUP BY source, kind, lane, state, status, route`, s.db.Now().Add(-LastFetchWindow), answeredStatuses, Bucket).Scan(&groups).Error
+ FROM fetch_targets WHERE bucket = ? AND route <> '' GROUP BY source, kind, lane, state, status, route`, s.db.Now().Add(-LastFetchWindow), explainedStatuses, Bucket).Scan(&groups).Error
 	if err != nil {
 		return nil, db.Translate(err)
 	}
@@ -64,7 +64,7 @@ func (s *Queue) LastFetches(ctx context.Context) ([]LastFetches, error) {
 	var reasons []LastFetches
 	err = s.db.Read(ctx).Raw(`SELECT source, route, detail AS reason, COUNT(*) AS reason_targets FROM
  (SELECT source, route, detail FROM fetch_targets WHERE bucket = ? AND route <> '' AND attempts > 0 AND status NOT IN ? AND detail <> '' LIMIT ?) AS failed
- GROUP BY source, route, detail ORDER BY COUNT(*) DESC, detail`, Bucket, answeredStatuses, maxReasonTargets).Scan(&reasons).Error
+ GROUP BY source, route, detail ORDER BY COUNT(*) DESC, detail`, Bucket, explainedStatuses, maxReasonTargets).Scan(&reasons).Error
 	for i := range fetches {
 		f := &fetches[i]
 		n := slices.IndexFunc(reasons, func(r LastFetches) bool { return r.Platform == f.Platform && r.Source == f.Source })

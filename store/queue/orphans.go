@@ -62,7 +62,7 @@ func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[strin
 func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int64, keepAlive func() error) error {
 	// Claim deletes most targets without a subscription, but not those of a platform without a
 	// source.
-	unclaimedSince := s.db.Now().Add(-db.Day)
+	dayAgo := s.db.Now().Add(-db.Day)
 	var last Key
 	for {
 		targets := []struct {
@@ -73,7 +73,7 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
   t.claimed_by IS NULL AND t.next_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s
     WHERE `+SameTarget("s", "t")+`) AS orphan
   FROM fetch_targets t WHERE t.bucket = ? AND (t.source, t.kind, t.external_id) > (?, ?, ?) ORDER BY t.source, t.kind, t.external_id LIMIT ?`,
-			unclaimedSince, Bucket, last.Platform, last.Kind, last.ExternalID, db.DeleteBatch).Scan(&targets).Error
+			dayAgo, Bucket, last.Platform, last.Kind, last.ExternalID, db.DeleteBatch).Scan(&targets).Error
 		if err != nil || len(targets) == 0 {
 			return db.Translate(err)
 		}
@@ -93,7 +93,7 @@ func (s *Queue) deleteOrphanTargets(ctx context.Context, deleted map[string]int6
 			if err != nil {
 				return &gorm.DB{Error: err}
 			}
-			return tx.Exec(`DELETE FROM fetch_targets WHERE ? AND claimed_by IS NULL AND next_at < ? AND requested_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s WHERE `+SameTarget("s", "fetch_targets")+`)`, g.Condition(), unclaimedSince, unclaimedSince)
+			return tx.Exec(`DELETE FROM fetch_targets WHERE ? AND claimed_by IS NULL AND next_at < ? AND requested_at < ? AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s WHERE `+SameTarget("s", "fetch_targets")+`)`, g.Condition(), dayAgo, dayAgo)
 		})
 		if err != nil {
 			return err

@@ -13,8 +13,8 @@ import (
 	"github.com/reeltally/reeltally/store/storetest"
 )
 
-// isDueNow returns true if a target of the given kind is due now or is in the interactive lane.
-func isDueNow(t *testing.T, db *storetest.DB, kind queue.Kind) bool {
+// isDueOrInteractive returns true if a target of the given kind is due or in the interactive lane.
+func isDueOrInteractive(t *testing.T, db *storetest.DB, kind queue.Kind) bool {
 	t.Helper()
 	now := int64(store.InstantOf(db.Clock.Now()))
 	return len(storetest.Column[string](t, db, "SELECT external_id FROM fetch_targets WHERE kind = ? AND (lane = 0 OR next_at <= ?)", kind, now)) > 0
@@ -41,14 +41,14 @@ func TestTrackAgain_causesNoImmediateFetchAfterARecentFetch(t *testing.T) {
 				for range 3 {
 					db.Clock.Advance(time.Hour)
 					stopAndTrack(l)
-					require.False(t, isDueNow(t, db, "video"))
+					require.False(t, isDueOrInteractive(t, db, "video"))
 					stopAndTrack(storetest.ParseLink(t, "https://m.tiktok.com/v/"+l.ID+".html"))
-					require.False(t, isDueNow(t, db, "video"))
+					require.False(t, isDueOrInteractive(t, db, "video"))
 				}
 				require.EqualValues(t, 1, *storetest.VideoOf(t, o, l).Latest.Views)
 				db.Clock.Advance(time.Hour)
 				stopAndTrack(l)
-				require.True(t, isDueNow(t, db, "video"), "the target must be due when the refresh pause is over")
+				require.True(t, isDueOrInteractive(t, db, "video"), "the target must be due when the refresh pause is over")
 			})
 		})
 	}
@@ -63,7 +63,7 @@ func TestTrack_causesAnImmediateFetchForANewOrganisation(t *testing.T) {
 		db.Clock.Advance(time.Hour)
 		second := storetest.NewOrg(t, db)
 		storetest.Track(t, second, l)
-		require.True(t, isDueNow(t, db, "video"))
+		require.True(t, isDueOrInteractive(t, db, "video"))
 		require.Equal(t, 1, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)))
 		require.EqualValues(t, 2, *storetest.VideoOf(t, second, l).Latest.Views)
 	})
@@ -84,7 +84,7 @@ func TestTrackAgain_waitsForTheRefreshPauseAfterAStop(t *testing.T) {
 		for range 5 {
 			db.Clock.Advance(time.Minute)
 			storetest.Track(t, o, l)
-			require.False(t, isDueNow(t, db, "video"))
+			require.False(t, isDueOrInteractive(t, db, "video"))
 			storetest.StopVideos(t, o, l)
 		}
 		storetest.Track(t, o, l)
@@ -108,7 +108,7 @@ func TestTrackAgain_causesNoFetchIfTheTargetIsBeingFetched(t *testing.T) {
 		storetest.StopVideos(t, o, l)
 		storetest.Track(t, o, l)
 		require.NoError(t, db.Acknowledge(t.Context(), held, held.At, []ingest.Outcome{storetest.Outcome(db, held.Targets[0], storetest.Views(2))}))
-		require.False(t, isDueNow(t, db, "video"))
+		require.False(t, isDueOrInteractive(t, db, "video"))
 	})
 }
 
@@ -123,11 +123,11 @@ func TestTrackAgain_causesNoFetchOfAnAccountDuringTheRefreshPause(t *testing.T) 
 			db.Clock.Advance(30 * time.Minute)
 			storetest.StopAccounts(t, o, l)
 			storetest.Follow(t, o, kind, l)
-			require.False(t, isDueNow(t, db, "account"), kind)
+			require.False(t, isDueOrInteractive(t, db, "account"), kind)
 		}
 		second := storetest.NewOrg(t, db)
 		storetest.Follow(t, second, store.TrackLatest30, l)
-		require.True(t, isDueNow(t, db, "account"), "the account must be due, because the second organisation has no videos of the account yet")
+		require.True(t, isDueOrInteractive(t, db, "account"), "the account must be due, because the second organisation has no videos of the account yet")
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(storetest.FoundVideos(t, 4, db.Clock.Now())))
 		require.Equal(t, 4, storetest.TrackedVideos(t, second))
 		require.Equal(t, 4, storetest.Deliver(t, db, link.TikTok, storetest.Views(2)), "the second organisation must cause a fetch")
@@ -151,10 +151,10 @@ func TestTrackAgain_fetchesOlderVideosDuringTheRefreshPauseOnce(t *testing.T) {
 		}
 		require.True(t, trackAgain(store.TrackNewOnly).Deferred)
 		require.True(t, trackAgain(store.TrackLatest30).Deferred)
-		require.False(t, isDueNow(t, db, "account"))
+		require.False(t, isDueOrInteractive(t, db, "account"))
 		for range 2 { // the second call comes before the fetch that the first call causes
 			require.False(t, trackAgain(store.TrackLatest200).Deferred)
-			require.True(t, isDueNow(t, db, "account"))
+			require.True(t, isDueOrInteractive(t, db, "account"))
 		}
 		c := storetest.ClaimOne(t, db, link.TikTok, "account")
 		require.Equal(t, queue.LaneInteractive, c.Targets[0].Lane)
@@ -165,7 +165,7 @@ func TestTrackAgain_fetchesOlderVideosDuringTheRefreshPauseOnce(t *testing.T) {
 		for range 2 {
 			for _, kind := range []store.TrackingType{store.TrackLatest200, store.TrackNewOnly, store.TrackLatest30, store.TrackLatest200, store.TrackNewOnly} {
 				require.True(t, trackAgain(kind).Deferred, kind)
-				require.False(t, isDueNow(t, db, "account"), kind)
+				require.False(t, isDueOrInteractive(t, db, "account"), kind)
 			}
 			db.Clock.Advance(48 * time.Hour)
 			storetest.DeliverAccount(t, db, storetest.ListedAccount(videos)) // a fetch for the type new_only does not reduce what earlier fetches cover
@@ -189,7 +189,7 @@ func TestDiscovery_doesNotFetchStoppedVideosAgainImmediately(t *testing.T) {
 		storetest.Follow(t, o, store.TrackLatest30, l)
 		storetest.DeliverAccount(t, db, storetest.ListedAccount(videos))
 		require.Equal(t, 4, storetest.TrackedVideos(t, o))
-		require.False(t, isDueNow(t, db, "video"))
+		require.False(t, isDueOrInteractive(t, db, "video"))
 	})
 }
 

@@ -39,9 +39,9 @@ func joinForms(forms []Form) string {
 	return strings.Join(texts, " ")
 }
 
-// runningFor is how long a collector counts as running after its last heartbeat. After this time,
+// RunningFor is how long a collector counts as running after its last heartbeat. After this time,
 // the store ignores the sources and forms of the collector.
-const runningFor = 10 * time.Second
+const RunningFor = 10 * time.Second
 
 // Fetchable says what the running collectors can fetch.
 type Fetchable struct {
@@ -52,7 +52,7 @@ type Fetchable struct {
 // Fetchable returns what the running collectors can fetch. Each heartbeat of a collector stores the forms of targets that this collector can fetch.
 func (s *Queue) Fetchable(ctx context.Context) (Fetchable, error) {
 	var texts []string
-	err := s.db.Read(ctx).Raw(`SELECT serves FROM collectors WHERE seen_at >= ?`, s.db.Now().Add(-runningFor)).Scan(&texts).Error
+	err := s.db.Read(ctx).Raw(`SELECT serves FROM collectors WHERE seen_at >= ?`, s.db.Now().Add(-RunningFor)).Scan(&texts).Error
 	served := Fetchable{forms: map[string]bool{}, running: len(texts) > 0}
 	for _, text := range texts {
 		for form := range strings.FieldsSeq(text) {
@@ -94,7 +94,7 @@ type Budget struct {
 // collector holds them back.
 func (s *Queue) publishedSources(ctx context.Context) ([]Source, error) {
 	var texts []string
-	err := s.db.Read(ctx).Raw(`SELECT sources FROM collectors WHERE seen_at >= ? AND sources <> '' ORDER BY seen_at DESC`, s.db.Now().Add(-runningFor)).Scan(&texts).Error
+	err := s.db.Read(ctx).Raw(`SELECT sources FROM collectors WHERE seen_at >= ? AND sources <> '' ORDER BY seen_at DESC`, s.db.Now().Add(-RunningFor)).Scan(&texts).Error
 	var all []Source
 	for _, text := range texts {
 		var sources []Source

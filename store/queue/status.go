@@ -31,17 +31,17 @@ const FirstFetchLimit = 36 * time.Hour
 
 // QueueCounts counts the targets of one platform, kind, lane and state.
 type QueueCounts struct {
-	Platform  link.Platform
-	Kind      Kind
-	Lane      Lane
-	State     string
-	Targets   int64
-	Failing   int64       // number of active targets whose last fetch failed; 0 for the other states, although their targets still have the number of failed attempts
-	Due       int64       // number of targets that are due
-	DueSoon   int64       // number of targets that become due within CatchUpWindow
-	OldestDue *db.Instant // due time of the target that has been due longest; nil if no target is due
-	Never     int64       // number of targets that were never fetched
-	Overdue   int64       // number of targets that have waited for their first fetch for longer than FirstFetchLimit
+	Platform     link.Platform
+	Kind         Kind
+	Lane         Lane
+	State        string
+	Targets      int64
+	Failing      int64       // number of active targets whose last fetch failed; 0 for the other states, although their targets still have the number of failed attempts
+	Due          int64       // number of targets that are due
+	DueSoon      int64       // number of targets that become due within CatchUpWindow
+	OldestDue    *db.Instant // due time of the target that has been due longest; nil if no target is due
+	NeverFetched int64       // number of targets that were never fetched
+	Overdue      int64       // number of targets that have waited for their first fetch for longer than FirstFetchLimit
 	// Fresh has one number for each duration in FreshWithin. This is the number of targets whose last successful fetch was not longer ago
 	// than the duration.
 	Fresh [len(FreshWithin)]int64
@@ -207,7 +207,7 @@ func countTargets(tx *gorm.DB, now db.Instant) (counts []QueueCounts, statuses [
 		var c QueueCounts
 		var stored FetchStatus
 		var computed [len(computedStatuses)]int64
-		into := []any{&c.Platform, &c.Kind, &c.Lane, &c.State, &stored, &c.Targets, &c.Failing, &c.Due, &c.DueSoon, &c.OldestDue, &c.Never, &c.Overdue}
+		into := []any{&c.Platform, &c.Kind, &c.Lane, &c.State, &stored, &c.Targets, &c.Failing, &c.Due, &c.DueSoon, &c.OldestDue, &c.NeverFetched, &c.Overdue}
 		for i := range computed {
 			into = append(into, &computed[i])
 		}
@@ -250,7 +250,7 @@ func (c *QueueCounts) hasSameGroupAs(o *QueueCounts) bool {
 
 // addCounts adds the counts of o to the counts of c.
 func (c *QueueCounts) addCounts(o *QueueCounts) {
-	c.Targets, c.Failing, c.Due, c.DueSoon, c.Never, c.Overdue = c.Targets+o.Targets, c.Failing+o.Failing, c.Due+o.Due, c.DueSoon+o.DueSoon, c.Never+o.Never, c.Overdue+o.Overdue
+	c.Targets, c.Failing, c.Due, c.DueSoon, c.NeverFetched, c.Overdue = c.Targets+o.Targets, c.Failing+o.Failing, c.Due+o.Due, c.DueSoon+o.DueSoon, c.NeverFetched+o.NeverFetched, c.Overdue+o.Overdue
 	if c.OldestDue == nil || o.OldestDue != nil && *o.OldestDue < *c.OldestDue {
 		c.OldestDue = o.OldestDue
 	}

@@ -48,8 +48,8 @@ func TestCollectingState_countsTheTargetsOfTheQueue(t *testing.T) {
 			Queue: []queue.QueueCounts{
 				{Platform: link.TikTok, Kind: "video", Lane: queue.LaneInteractive, State: "active", Targets: 2, Failing: 1, Due: 2, OldestDue: &due,
 					Fresh: [8]int64{0, 1, 1, 1, 1, 1, 1, 1}},
-				{Platform: link.TikTok, Kind: "video", Lane: queue.LaneInteractive, State: "gone", Targets: 1, Due: 1, OldestDue: &due, Never: 1},
-				{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, State: "active", Targets: 1, Never: 1, Overdue: 1},
+				{Platform: link.TikTok, Kind: "video", Lane: queue.LaneInteractive, State: "gone", Targets: 1, Due: 1, OldestDue: &due, NeverFetched: 1},
+				{Platform: link.TikTok, Kind: "video", Lane: queue.LaneFree, State: "active", Targets: 1, NeverFetched: 1, Overdue: 1},
 			},
 			Pauses: map[string]queue.Pause{"youtube": pause}, Quotas: []queue.QuotaUse{{Source: "youtube/common", Window: "2026-02-20", Used: 7}},
 			Statuses:   []queue.StatusCount{{Platform: link.TikTok, Kind: queue.KindVideo, Status: queue.FetchPending, Targets: 4}},
@@ -152,7 +152,7 @@ VALUES (0, ?, 'video', ?, '', '', ?, 1, ?, ?, ?, ?, '', ?, ?, ?)`, platform, str
 				g.DueSoon++
 			}
 			if fetched == nil {
-				g.Never++
+				g.NeverFetched++
 				if now.Sub(requested) > queue.FirstFetchLimit {
 					g.Overdue++
 				}

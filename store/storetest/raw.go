@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -13,6 +14,13 @@ import (
 // database.
 func (db *DB) Raw(t testing.TB) *sql.DB {
 	t.Helper()
+	pool, err := db.rawPool()
+	require.NoError(t, err)
+	return pool
+}
+
+// rawPool returns the pool of Raw. The first call opens the pool.
+func (db *DB) rawPool() (*sql.DB, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.raw == nil {
@@ -21,10 +29,12 @@ func (db *DB) Raw(t testing.TB) *sql.DB {
 			driver, source = "sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)&_txlock=immediate"
 		}
 		pool, err := sql.Open(driver, source)
-		require.NoError(t, err)
+		if err != nil {
+			return nil, err
+		}
 		db.raw = pool
 	}
-	return db.raw
+	return db.raw, nil
 }
 
 // closeRawPool closes the pool that Raw returned, if any.
@@ -75,6 +85,16 @@ func Column[T any](t testing.TB, db *DB, query string, args ...any) []T {
 	}
 	require.NoError(t, rows.Err())
 	return out
+}
+
+// QueryRow reads one row into the variables that the pointers name. Unlike Column, it returns errors instead of failing the test, so that any
+// goroutine may call it.
+func (db *DB) QueryRow(ctx context.Context, query string, pointers ...any) error {
+	pool, err := db.rawPool()
+	if err != nil {
+		return err
+	}
+	return pool.QueryRowContext(ctx, query).Scan(pointers...)
 }
 
 // QueryText runs a query of one column of texts on the database with the given URL, and returns the values.

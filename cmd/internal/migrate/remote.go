@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reeltally/reeltally"
 	"github.com/reeltally/reeltally/outbound"
 )
 
@@ -155,7 +156,7 @@ func (r *Remote) sendRequest(ctx context.Context, path string, query url.Values,
 		}
 		return 0, "", err
 	}
-	r.madeUp = r.madeUp || response.Header.Get("ReelTally-Sandbox") == "true"
+	r.madeUp = r.madeUp || response.Header.Get(reeltally.SandboxHeader) == "true"
 	r.reelTally = r.reelTally || response.Header.Get("API-Version") != ""
 	if err := json.Unmarshal(body, result); err != nil {
 		return 0, "", fmt.Errorf("GET %s: the response is not the expected JSON; is %s the address of the API? %w", path, r.base, err)

@@ -89,15 +89,15 @@ type Freshness struct {
 
 // Platform counts how many targets of a platform have missing, old or recent numbers.
 type Platform struct {
-	Platform     string `json:"platform"`
-	Targets      int64  `json:"targets"`
-	Gone         int64  `json:"gone"`
-	Parked       int64  `json:"parked"`        // number of targets that are fetched only once a day or once a week: see the glossary
-	Failing      int64  `json:"failing"`       // number of active targets whose last fetch failed
-	NeverFetched int64  `json:"never_fetched"` // number of targets requested more than 36 hours ago and never fetched
-	Due          int64  `json:"due"`           // number of targets whose next fetch is due, without those that are gone
-	Stale        int64  `json:"stale"`         // number of active targets whose numbers are older than 48 hours
-	Fresh        int64  `json:"fresh"`         // number of targets fetched within the last 36 hours, without those that are gone
+	Platform string `json:"platform"`
+	Targets  int64  `json:"targets"`
+	Gone     int64  `json:"gone"`
+	Parked   int64  `json:"parked"`        // number of targets that are fetched only once a day or once a week: see the glossary
+	Failing  int64  `json:"failing"`       // number of active targets whose last fetch failed
+	Overdue  int64  `json:"never_fetched"` // number of targets requested more than 36 hours ago and never fetched
+	Due      int64  `json:"due"`           // number of targets whose next fetch is due, without those that are gone
+	Stale    int64  `json:"stale"`         // number of active targets whose numbers are older than 48 hours
+	Fresh    int64  `json:"fresh"`         // number of targets fetched within the last 36 hours, without those that are gone
 	// Backlog says how many fetches are late and when the collectors will have caught up. It is absent if no active target has been due for longer than
 	// maxWait.
 	Backlog string `json:"backlog,omitempty"`
@@ -138,9 +138,6 @@ type PauseStatus struct {
 	Since *time.Time `json:"since"`
 }
 
-// heartbeatTimeout is how long a collector counts as running after its last heartbeat.
-const heartbeatTimeout = 10 * time.Second
-
 // ReadStatus reads the Status from the database. Status.Sources contains the sources that `describe` returns for the time of the status,
 // followed by further sources that other running collectors use. If `describe` is nil, it contains only the sources of running collectors.
 func ReadStatus(ctx context.Context, st *store.Store, describe func(time.Time) []queue.Source) (Status, error) {
@@ -168,7 +165,7 @@ func ReadStatus(ctx context.Context, st *store.Store, describe func(time.Time) [
 	s.LastBackup, err = st.LastBackup(ctx)
 	isRead("last_backup", err)
 	for _, seen := range c.Collectors {
-		if c.At.Sub(seen) <= heartbeatTimeout {
+		if c.At.Sub(seen) <= queue.RunningFor {
 			s.Collectors++
 		}
 	}
@@ -234,7 +231,7 @@ func freshness(c queue.CollectingState) []Freshness {
 		}
 		f := &out[len(out)-1]
 		f.Targets += q.Targets
-		f.NeverFetched += q.Never
+		f.NeverFetched += q.NeverFetched
 		for i, age := range queue.FreshWithin {
 			f.Within[ageName(age)] += q.Fresh[i]
 		}
@@ -261,7 +258,7 @@ func platformCounts(c queue.CollectingState) []Platform {
 		}
 		p := &out[len(out)-1]
 		p.Targets += q.Targets
-		p.NeverFetched += q.Overdue
+		p.Overdue += q.Overdue
 		if q.State != "gone" {
 			p.Fresh += q.Fresh[freshIndex]
 			p.Due += q.Due
@@ -273,7 +270,7 @@ func platformCounts(c queue.CollectingState) []Platform {
 			p.Parked += q.Targets
 		default:
 			p.Failing += q.Failing
-			p.Stale += q.Targets - q.Never - q.Fresh[staleIndex]
+			p.Stale += q.Targets - q.NeverFetched - q.Fresh[staleIndex]
 			b := &active[len(active)-1]
 			b.due, b.dueSoon, b.fetched = b.due+q.Due, b.dueSoon+q.DueSoon, b.fetched+q.Fresh[0]
 			if q.OldestDue != nil {

@@ -238,10 +238,10 @@ func (g *generator) refusal(t sandbox.VideoTruth, points []backfill.Point) *back
 	}
 	switch t.State {
 	case sandbox.Private:
-		return &backfill.FetchRefusal{Status: queue.FetchPrivate, At: store.InstantOf(g.now), State: queue.StateParked, Rule: "refused",
+		return &backfill.FetchRefusal{Status: queue.FetchPrivate, At: store.InstantOf(g.now), State: queue.StateParked, RefusedAs: "refused",
 			Refusals: schedule.RefusalsUntilParked, Detail: "the sandbox says that the video is private"}
 	case sandbox.Deleted:
-		return &backfill.FetchRefusal{Status: queue.FetchGone, At: store.InstantOf(g.now), State: queue.StateGone, Rule: queue.StateGone,
+		return &backfill.FetchRefusal{Status: queue.FetchGone, At: store.InstantOf(g.now), State: queue.StateGone, RefusedAs: queue.StateGone,
 			Refusals: schedule.AnswersUntilGone, Detail: "the sandbox did not find the video"}
 	}
 	return nil

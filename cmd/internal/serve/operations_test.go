@@ -74,7 +74,7 @@ func TestOperationsPage_showsTheStatusOnlyToTheOperator(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, want.Platforms, 1)
 	platform := want.Platforms[0]
-	for _, n := range []int64{platform.Targets, platform.Fresh, platform.Stale, platform.NeverFetched, platform.Failing, platform.Parked, platform.Gone} {
+	for _, n := range []int64{platform.Targets, platform.Fresh, platform.Stale, platform.Overdue, platform.Failing, platform.Parked, platform.Gone} {
 		require.Contains(t, page, fmt.Sprintf(`<data value="%d">`, n))
 	}
 	require.Contains(t, page, `<span class="name">vendor:a</span><span class="small">TikTok</span>`)

@@ -170,31 +170,42 @@ func (c Config) OpenListener(ctx context.Context) (net.Listener, error) {
 	return boot.Listen(ctx, "REELTALLY_LISTEN", c.Listen)
 }
 
-// New creates the server. The listener must come from OpenListener. The statusHandler answers requests for /status. The schema of the
-// store must be current. The caller must call Run or Close. If New returns an error, the caller must close the listener.
-func New(ctx context.Context, c Config, listener net.Listener, st *store.Store, statusHandler http.Handler, registry *prometheus.Registry, traces *boot.Traces, logger *slog.Logger) (*API, error) {
+// Options are the settings of an API, and what it shares with the other services of the process. All fields are required.
+type Options struct {
+	Config   Config
+	Listener net.Listener // from Config.OpenListener
+	Store    *store.Store // must have the current schema
+	Status   http.Handler // answers requests for /status
+	Registry *prometheus.Registry
+	Traces   *boot.Traces
+	Logger   *slog.Logger
+}
+
+// New creates the server. The caller must call Run or Close. If New returns an error, the caller must close the listener.
+func New(ctx context.Context, o Options) (*API, error) {
+	c := o.Config
 	proxies, err := c.trustedProxies()
 	if err != nil {
 		return nil, err
 	}
-	kind, err := st.DataKind(ctx)
+	kind, err := o.Store.DataKind(ctx)
 	if err != nil {
 		return nil, err
 	}
-	resolver, err := shortlink.New(shortlink.Options{BaseURL: c.ShortLinkBaseURL, Logger: logger, Now: time.Now})
+	resolver, err := shortlink.New(shortlink.Options{BaseURL: c.ShortLinkBaseURL, Logger: o.Logger, Now: time.Now})
 	if err != nil {
 		return nil, err
 	}
-	cursorKey, err := st.Secret(ctx, "cursor")
+	cursorKey, err := o.Store.Secret(ctx, "cursor")
 	if err != nil {
 		return nil, err
 	}
-	a := &API{Address: boot.URL(listener), listener: listener, delay: c.ShutdownDelay, registry: registry, logger: logger}
+	a := &API{Address: boot.URL(o.Listener), listener: o.Listener, delay: c.ShutdownDelay, registry: o.Registry, logger: o.Logger}
 	if c.AppURL == "" {
 		c.AppURL = a.Address
 	}
 	a.AppURL = strings.TrimRight(c.AppURL, "/")
-	rates, closeRates, err := c.newRateStore(ctx, logger)
+	rates, closeRates, err := c.newRateStore(ctx, o.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -204,9 +215,9 @@ func New(ctx context.Context, c Config, listener net.Listener, st *store.Store, 
 		webhooks.Key = []byte(c.WebhookKey.Reveal())
 	}
 	a.server, err = server.New(server.Options{
-		RateStore: rates, TierLimits: c.TierLimits, Store: st, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: logger,
+		RateStore: rates, TierLimits: c.TierLimits, Store: o.Store, Resolver: resolver, AppURL: c.AppURL, CursorKey: cursorKey, Now: time.Now, Logger: o.Logger,
 		TrustedProxies: proxies, Sandbox: kind == store.MadeUpData || c.Sandbox && kind == store.NoData, PreviewAllowance: c.PreviewAllowance,
-		RequestTimeout: c.RequestTimeout, Status: statusHandler, Version: boot.Version(), Webhooks: webhooks, Traces: traces.Provider,
+		RequestTimeout: c.RequestTimeout, Status: o.Status, Version: boot.Version(), Webhooks: webhooks, Traces: o.Traces.Provider,
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.closeRates())
@@ -286,7 +297,7 @@ func Command(ctx context.Context, p boot.Process) (err error) {
 	if err != nil {
 		return err
 	}
-	api, err := New(ctx, settings.Config, listener, st, status, registry, traces, logger)
+	api, err := New(ctx, Options{Config: settings.Config, Listener: listener, Store: st, Status: status, Registry: registry, Traces: traces, Logger: logger})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
