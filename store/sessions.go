@@ -108,8 +108,13 @@ func (s *Store) createSecret(ctx context.Context, table string, token uuid.UUID,
 	return secret, err
 }
 
-// insertSecret does the work of createSecret in the transaction tx.
+// insertSecret does the work of createSecret in the transaction tx. It returns ErrTokenUnknown if the token does not exist any more.
 func (s *Store) insertSecret(tx *gorm.DB, table string, token uuid.UUID, life time.Duration) (string, error) {
+	if token != setupToken {
+		if err := lockToken(tx, token); err != nil {
+			return "", err
+		}
+	}
 	random := make([]byte, sessionSecretBytes)
 	if _, err := rand.Read(random); err != nil {
 		return "", err
