@@ -210,7 +210,7 @@ func (s *Store) unusedPictures(ctx context.Context, org uuid.UUID, condition str
 	}
 	for _, other := range others {
 		if len(unused) == 0 {
-			return nil, nil
+			break
 		}
 		list, values := withPictures(tx, unused)
 		var used []picture

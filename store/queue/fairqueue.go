@@ -66,15 +66,15 @@ func TakeTurns(tx *gorm.DB, keys []TurnKey, now db.Instant) ([]int64, error) {
 // LockAskedBy locks the given targets and returns, for each of them, the organisation that waits for it. Targets for which no organisation waits
 // are left out. The deletion of an organisation waits for the lock, so a transaction can take a turn for a returned organisation.
 func LockAskedBy(tx *gorm.DB, targets []Target) (map[Key]uuid.UUID, error) {
+	askedBy := map[Key]uuid.UUID{}
 	if len(targets) == 0 {
-		return nil, nil
+		return askedBy, nil
 	}
 	list, args := withTargets(tx, targets)
 	var found []Target
 	err := tx.Raw(list+`SELECT t.source, t.kind, t.external_id, t.asked_by FROM wanted CROSS JOIN fetch_targets t
  WHERE t.bucket = ? AND t.source = wanted.source AND t.kind = wanted.kind AND t.external_id = wanted.external_id AND t.asked_by IS NOT NULL
  ORDER BY t.source, t.kind, t.external_id`+db.ForUpdateClause(tx, "t"), append(args, Bucket)...).Find(&found).Error
-	askedBy := make(map[Key]uuid.UUID, len(found))
 	for _, t := range found {
 		askedBy[t.Key()] = *t.AskedBy
 	}
