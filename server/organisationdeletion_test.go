@@ -40,6 +40,14 @@ func TestDeletedOrganisation_isRefusedWithinASecond(t *testing.T) {
 		a.Clock.Advance(time.Minute)
 		c.send(http.MethodGet, "/videos", nil).requireProblem(http.StatusUnauthorized, server.CodeTokenUnknown)
 		other.track(videoURL(2))
+
+		// A server still knows a token for up to a second after the deletion has ended.
+		c = a.newCaller(t, store.TierPremium)
+		c.send(http.MethodGet, "/videos", nil).requireStatus(http.StatusOK)
+		require.NoError(t, a.DeleteOrganisation(t.Context(), c.org.ID, func(int64) {}))
+		for _, key := range []string{"", "k"} {
+			c.send(http.MethodPost, "/videos", map[string]any{"link": videoURL(3)}, "Idempotency-Key", key).requireProblem(http.StatusUnauthorized, server.CodeTokenRevoked)
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -82,6 +83,15 @@ func (s *Store) DeleteOrganisation(ctx context.Context, id uuid.UUID, progress f
 		}
 	}
 	return s.deleteEmptyOrganisation(ctx, tables, id)
+}
+
+// deletedOrganisationError converts the error of a foreign key to ErrOrganisationDeleted. It is for transactions that do not raise the organisation's
+// version, and in which only the organisation can be missing.
+func deletedOrganisationError(err error) error {
+	if errors.Is(err, gorm.ErrForeignKeyViolated) {
+		return ErrOrganisationDeleted
+	}
+	return err
 }
 
 // closeOrganisation marks an organisation as being deleted. It waits for transactions that are writing the organisation's data. No server sends to

@@ -77,6 +77,10 @@ func (s *Store) UseLoginLink(ctx context.Context, secret string) (session string
 	}
 	hash := sha256.Sum256([]byte(secret))
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
+		// Lock the token before the link, as the deletion of an organisation does.
+		if err := lockToken(tx, id.Token.ID); err != nil {
+			return loginLinkError(err)
+		}
 		// Of several concurrent callers, only one deletes the link and gets a session.
 		done := tx.Exec("DELETE FROM login_links WHERE hash = ?", hash[:])
 		if done.Error == nil && done.RowsAffected == 0 {

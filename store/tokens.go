@@ -223,7 +223,7 @@ func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, sco
 	}
 	// MaxTokens does not apply, because only the operator of the installation can call this method.
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Create(&row).Error })
-	return row.toToken(), secret, err
+	return row.toToken(), secret, deletedOrganisationError(err)
 }
 
 // CreateToken returns a new token and its secret, which cannot be read again later. It returns
