@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,7 +87,7 @@ func (s *Store) DeleteOrganisation(ctx context.Context, id uuid.UUID, progress f
 // deletedOrganisationError converts the error of a foreign key to ErrOrganisationDeleted. It is for transactions that do not raise the organisation's
 // version, and in which only the organisation can be missing.
 func deletedOrganisationError(err error) error {
-	if errors.Is(err, gorm.ErrForeignKeyViolated) {
+	if db.IsForeignKeyViolation(err) {
 		return ErrOrganisationDeleted
 	}
 	return err
