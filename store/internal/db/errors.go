@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 )
 
@@ -50,12 +49,6 @@ func FindOne[T any](q *gorm.DB, kind string, id uuid.UUID) (T, error) {
 		return *new(T), Translate(err)
 	}
 	return found[0], nil
-}
-
-// IsForeignKeyViolation returns true if a statement failed because a row that it refers to does not exist.
-func IsForeignKeyViolation(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err) // GORM does not convert the error of every statement
-	return ok && e.Code == "23503" || errors.Is(err, gorm.ErrForeignKeyViolated)
 }
 
 // Translate converts errors of GORM and the database drivers to the errors of this package. It returns other errors unchanged.
