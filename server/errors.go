@@ -87,7 +87,7 @@ var codes = [...]CodeInfo{
 	{CodeTokenMistyped, 401, "Mistyped token", "The token's checksum is wrong: the token was mistyped or cut off."},
 	{CodeTokenUnknown, 401, "Unknown token", "The token is well formed, but this server does not know it."},
 	{CodeTokenExpired, 401, "Expired token", "The token has expired."},
-	{CodeTokenRevoked, 401, "Revoked token", "The token was revoked."},
+	{CodeTokenRevoked, 401, "Revoked token", "The token was revoked, or its organisation is being deleted."},
 	{CodeScopeMissing, 403, "Scope missing", "The token lacks the scope that the operation needs."},
 	{CodeHostNotAllowed, 403, "Host not allowed", "A request to /mcp over a loopback address names a host that is not this machine; only a trusted proxy may send such requests."},
 	{CodeNotFound, 404, "Not found", "The path or the item does not exist, or the item belongs to another organisation."},
@@ -276,6 +276,8 @@ func toError(err error) *Error {
 		return &Error{Code: CodeWebhookDisabled, Cause: err, Detail: "The webhook is disabled. Enable it with PATCH /webhooks/{webhook_id} first."}
 	case errors.As(err, &tooLarge):
 		return problem(CodeBodyTooLarge, "The body is larger than the %d bytes allowed.", tooLarge.Limit)
+	case errors.Is(err, store.ErrOrganisationDeleted): // the deletion began after the request was authenticated
+		return &Error{Code: CodeTokenRevoked, Cause: err, Detail: "The organisation of the token is being deleted."}
 	case errors.Is(err, store.ErrDuplicate):
 		return &Error{Code: CodeConflict, Detail: "An item with this name or id exists already.", Cause: err}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):

@@ -168,12 +168,15 @@ type DueDelivery struct {
 }
 
 // DueDeliveries returns at most "limit" due deliveries of a claim, ordered by due time. It returns
-// none if the webhook is disabled, and ErrNotFound if the webhook was deleted.
+// none if the webhook is disabled, and ErrNotFound if the webhook was deleted, or if the deletion of its organisation has begun.
 func (s *Store) DueDeliveries(ctx context.Context, c WebhookClaim, limit int) (Webhook, Organisation, []DueDelivery, error) {
 	o := s.Org(c.OrganisationID)
 	org, err := s.Organisation(ctx, o.id)
 	if err != nil {
 		return Webhook{}, Organisation{}, nil, err
+	}
+	if org.DeletingSince != nil {
+		return Webhook{}, org, nil, db.NotFound("webhook", c.WebhookID.String())
 	}
 	w, err := o.Webhook(ctx, c.WebhookID)
 	if err != nil || !w.Enabled {
@@ -228,7 +231,11 @@ func (s *Store) FinishClaim(ctx context.Context, c WebhookClaim, attempts []Atte
 		return s.db.Tx(ctx, func(tx *gorm.DB) error { return o.endClaim(tx, c, 0, nil) })
 	}
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		if err := db.RaiseDataVersions(tx, s.db.Now(), o.id); err != nil {
+		err := db.RaiseDataVersions(tx, s.db.Now(), o.id)
+		if errors.Is(err, db.ErrOrganisationDeleted) {
+			return nil // the webhook is deleted together with its organisation
+		}
+		if err != nil {
 			return err
 		}
 		w, err := findWebhook(db.Scoped(tx, "webhooks", o.id), c.WebhookID)

@@ -112,7 +112,7 @@ func (o *Org) ReserveKey(ctx context.Context, operation, key string, fingerprint
 		out, err = o.reserveKey(ctx, operation, key, fingerprint)
 		return err
 	})
-	return out, err
+	return out, deletedOrganisationError(err)
 }
 
 // reserveKey does the same as ReserveKey in one transaction. It returns ErrDuplicate if a concurrent request inserted the same key after reserveKey had

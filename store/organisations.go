@@ -47,6 +47,8 @@ type Organisation struct {
 	// Operator is true if the organisation belongs to the operator of the installation. The
 	// organisation's admin tokens then open the page "Operations" about all organisations.
 	Operator bool
+	// DeletingSince is when DeleteOrganisation began to delete the organisation; nil if the organisation is not being deleted.
+	DeletingSince *db.Instant
 }
 
 // isLimited returns true if the organisation has no subscription, so that only a part of its videos and accounts is fetched.
@@ -135,12 +137,11 @@ func (s *Store) SetSubscription(ctx context.Context, id uuid.UUID, sub Subscript
 // setOrganisation changes a column of an organisation, and then moves the organisation's targets to the lane that follows from the new
 // value. It returns ErrNotFound for an unknown organisation.
 func (s *Store) setOrganisation(ctx context.Context, id uuid.UUID, column string, value any, progress []func(done, total int64)) error {
+	if _, err := s.Organisation(ctx, id); err != nil {
+		return err
+	}
 	return s.changeLane(ctx, id, func(tx *gorm.DB) error {
-		r := tx.Model(&Organisation{}).Where("id = ?", id).Update(column, value)
-		if r.Error == nil && r.RowsAffected == 0 {
-			return db.NotFound("organisation", id.String())
-		}
-		return r.Error
+		return tx.Model(&Organisation{}).Where("id = ?", id).Update(column, value).Error
 	}, progress)
 }
 
@@ -153,6 +154,20 @@ func (s *Store) SetOperator(ctx context.Context, id uuid.UUID, operator bool) er
 			return db.NotFound("organisation", id.String())
 		}
 		return r.Error
+	})
+}
+
+// RenameOrganisation changes the name of an organisation. Several organisations can have the same name. Requests see the new name within a second.
+// RenameOrganisation returns ErrNotFound for an unknown organisation, and ErrOrganisationDeleted for one whose deletion has begun.
+func (s *Store) RenameOrganisation(ctx context.Context, id uuid.UUID, name string) error {
+	if err := CheckName("organisation", name); err != nil {
+		return err
+	}
+	if _, err := s.Organisation(ctx, id); err != nil {
+		return err
+	}
+	return s.db.Change(ctx, id, func(tx *gorm.DB) error { // responses show the name, so the ETags must change
+		return tx.Model(&Organisation{}).Where("id = ?", id).Update("name", trimName(name)).Error
 	})
 }
 

@@ -75,6 +75,27 @@ func TestCreateOrganisation_refusesInvalidNamesAndTiers(t *testing.T) {
 	})
 }
 
+func TestRenameOrganisation_changesTheNameAndTheVersion(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		ctx := t.Context()
+		o := storetest.NewOrg(t, db)
+		before, err := o.Version(ctx)
+		require.NoError(t, err)
+		require.NoError(t, db.RenameOrganisation(ctx, o.ID(), "  Müller & Söhne "))
+		renamed, err := db.Organisation(ctx, o.ID())
+		require.NoError(t, err)
+		require.Equal(t, "Müller & Söhne", renamed.Name)
+		after, err := o.Version(ctx)
+		require.NoError(t, err)
+		require.Greater(t, after.Version, before.Version)
+
+		require.ErrorContains(t, db.RenameOrganisation(ctx, o.ID(), " "), "1 to 100 characters")
+		require.ErrorContains(t, db.RenameOrganisation(ctx, o.ID(), "a\u202eb"), "U+202E")
+		require.ErrorIs(t, db.RenameOrganisation(ctx, store.NewID(), "N"), store.ErrNotFound)
+	})
+}
+
 func TestParseTrackingType_listsTheAllowedValuesInErrors(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []store.TrackingType{store.TrackLatest30, store.TrackLatest200, store.TrackNewOnly, store.TrackAll} {

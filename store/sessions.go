@@ -77,6 +77,10 @@ func (s *Store) UseLoginLink(ctx context.Context, secret string) (session string
 	}
 	hash := sha256.Sum256([]byte(secret))
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error {
+		// Lock the token before the link, as the deletion of an organisation does.
+		if err := lockToken(tx, id.Token.ID); err != nil {
+			return loginLinkError(err)
+		}
 		// Of several concurrent callers, only one deletes the link and gets a session.
 		done := tx.Exec("DELETE FROM login_links WHERE hash = ?", hash[:])
 		if done.Error == nil && done.RowsAffected == 0 {
@@ -108,8 +112,13 @@ func (s *Store) createSecret(ctx context.Context, table string, token uuid.UUID,
 	return secret, err
 }
 
-// insertSecret does the work of createSecret in the transaction tx.
+// insertSecret does the work of createSecret in the transaction tx. It returns ErrTokenUnknown if the token does not exist any more.
 func (s *Store) insertSecret(tx *gorm.DB, table string, token uuid.UUID, life time.Duration) (string, error) {
+	if token != setupToken {
+		if err := lockToken(tx, token); err != nil {
+			return "", err
+		}
+	}
 	random := make([]byte, sessionSecretBytes)
 	if _, err := rand.Read(random); err != nil {
 		return "", err

@@ -127,7 +127,7 @@ func (s *Share) ItemID() uuid.UUID {
 }
 
 // Share returns the collection or report whose share page has the given hash. It returns ErrNotFound if the hash is unknown or
-// belongs to the other kind, the collection or report is private, or the page has expired.
+// belongs to the other kind, the collection or report is private, the page has expired, or the deletion of its organisation has begun.
 func (s *Store) Share(ctx context.Context, kind ShareKind, hash string) (Share, error) {
 	// The same statements run for an unknown hash and for a private collection or report, so the duration does not reveal
 	// whether a private collection or report exists.
@@ -144,7 +144,7 @@ func (s *Store) Share(ctx context.Context, kind ShareKind, hash string) (Share, 
 	if err != nil {
 		return Share{}, err
 	}
-	if !found || share.isClosed(s.db.Now()) {
+	if !found || org.DeletingSince != nil || share.isClosed(s.db.Now()) {
 		return Share{}, db.NotFound("share page", hash)
 	}
 	return share, nil

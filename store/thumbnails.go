@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/reeltally/reeltally/store/internal/db"
 	"github.com/reeltally/reeltally/store/link"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 // Thumbnail is the picture of a video at its platform. All organisations that track the video share one stored copy of the picture.
@@ -29,8 +32,8 @@ const (
 )
 
 // RequestThumbnails saves addresses of pictures, so that DueThumbnails returns these pictures. It skips a
-// picture that was already fetched or that has the same address in the database. Pass at most db.InsertChunk
-// pictures.
+// picture that was already fetched or that has the same address in the database. It also skips videos that no
+// organisation tracks any more. Pass at most db.InsertChunk pictures.
 func (s *Store) RequestThumbnails(ctx context.Context, thumbnails []Thumbnail) error {
 	if len(thumbnails) == 0 {
 		return nil
@@ -52,12 +55,42 @@ func (s *Store) RequestThumbnails(ctx context.Context, thumbnails []Thumbnail) e
 		fresh[i].NextAt = &now
 	}
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		tracked, err := lockTrackedPictures(tx, fresh)
+		if err != nil || len(tracked) == 0 {
+			return err
+		}
 		return tx.Clauses(clause.OnConflict{
 			Columns:   db.Columns([]string{"platform", "external_id"}),
 			DoUpdates: clause.AssignmentColumns([]string{"url", "attempts", "next_at"}),
 			Where:     clause.Where{Exprs: []clause.Expression{gorm.Expr("thumbnails.image IS NULL")}},
-		}).Create(&fresh).Error
+		}).Create(&tracked).Error
 	})
+}
+
+// lockTrackedPictures returns the pictures of those videos that an organisation tracks. It locks the targets of the videos. So the deletion of an
+// organisation, which deletes its subscriptions before its pictures, waits until the pictures are inserted.
+func lockTrackedPictures(tx *gorm.DB, pictures []Thumbnail) (tracked []Thumbnail, err error) {
+	// Lock the targets in the order of Key.Compare, as all transactions do.
+	slices.SortFunc(pictures, func(a, b Thumbnail) int {
+		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.ExternalID, b.ExternalID))
+	})
+	rows := make([][]any, len(pictures))
+	for i, p := range pictures {
+		rows[i] = []any{queue.Bucket, p.Platform, queue.KindVideo, p.ExternalID, i}
+	}
+	list, args := db.WithRows(tx, "wanted", []string{"bucket smallint", "source text", "kind text", "external_id text", "place integer"}, rows)
+	err = db.LockRows(tx, list+`SELECT wanted.place FROM wanted CROSS JOIN fetch_targets t WHERE `+queue.SameTarget("t", "wanted")+`
+ ORDER BY wanted.place`, "t", args...)
+	if err != nil {
+		return nil, err
+	}
+	var subscribed []queue.FetchSubscription
+	err = tx.Raw(list+`SELECT DISTINCT s.source, s.external_id FROM wanted CROSS JOIN fetch_subscriptions s WHERE `+queue.SameTarget("s", "wanted"), args...).Find(&subscribed).Error
+	isTracked := make(map[string]bool, len(subscribed))
+	for _, s := range subscribed {
+		isTracked[queue.TargetKey(s.Platform, s.ExternalID)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(pictures), func(p Thumbnail) bool { return !isTracked[queue.TargetKey(p.Platform, p.ExternalID)] }), err
 }
 
 // DueThumbnails returns at most "limit" pictures that are due, and sets when each is due again. The

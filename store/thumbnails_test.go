@@ -21,10 +21,31 @@ func dueThumbnails(t *testing.T, db *storetest.DB, limit int) (urls []string) {
 	return urls
 }
 
+// subscribeToVideos adds a subscription for the video of each picture, because only pictures of tracked videos are requested.
+func subscribeToVideos(t *testing.T, db *storetest.DB, pictures ...store.Thumbnail) {
+	t.Helper()
+	for _, p := range pictures {
+		db.Exec(t, "INSERT INTO fetch_subscriptions (bucket, source, kind, external_id, organisation_id, subject_id) VALUES (0, ?, 'video', ?, ?, ?)",
+			string(p.Platform), p.ExternalID, store.NewID(), store.NewID())
+	}
+}
+
+func TestRequestThumbnails_skipsVideosThatNoOrganisationTracks(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
+		tracked := store.Thumbnail{Platform: link.TikTok, ExternalID: "1", URL: "https://p16.tiktokcdn.com/1.jpeg"}
+		untracked := store.Thumbnail{Platform: link.TikTok, ExternalID: "2", URL: "https://p16.tiktokcdn.com/2.jpeg"}
+		subscribeToVideos(t, db, tracked)
+		require.NoError(t, db.RequestThumbnails(t.Context(), []store.Thumbnail{untracked, tracked}))
+		require.Equal(t, []string{tracked.URL}, dueThumbnails(t, db, 10))
+	})
+}
+
 func TestThumbnails_areTriedFourTimesAtGrowingIntervals(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		old := store.Thumbnail{Platform: link.TikTok, ExternalID: "1", URL: "https://p16.tiktokcdn.com/old.jpeg"}
+		subscribeToVideos(t, db, old)
 		require.NoError(t, db.RequestThumbnails(t.Context(), []store.Thumbnail{old}))
 		tries := 0
 		start := db.Clock.Now()
@@ -53,6 +74,7 @@ func TestRequestThumbnails_doesNotRequestAPictureAgainIfACopyIsStored(t *testing
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		first := store.Thumbnail{Platform: link.TikTok, ExternalID: "1", URL: "https://p16.tiktokcdn.com/1.jpeg"}
 		second := store.Thumbnail{Platform: link.YouTube, ExternalID: "1", URL: "https://i.ytimg.com/vi/1/mqdefault.jpg"}
+		subscribeToVideos(t, db, first, second)
 		require.NoError(t, db.RequestThumbnails(t.Context(), []store.Thumbnail{first, second}))
 		require.Len(t, dueThumbnails(t, db, 1), 1)
 		require.Len(t, dueThumbnails(t, db, 5), 1, "a claimed picture must not be claimed again")

@@ -209,18 +209,21 @@ func (n NewToken) toRow(org uuid.UUID, now db.Instant) (tokenRow, string, error)
 }
 
 // CreateToken returns a new token and its secret. If validity is 0, the token never expires. The
-// error is ErrNotFound for an unknown organisation.
+// error is ErrNotFound for an unknown organisation, and ErrOrganisationDeleted for one whose deletion has begun.
 func (s *Store) CreateToken(ctx context.Context, org uuid.UUID, name string, scopes []Scope, validity time.Duration) (Token, string, error) {
 	row, secret, err := NewToken{Name: name, Scopes: scopes, Validity: validity}.toRow(org, s.db.Now())
 	if err != nil {
 		return Token{}, "", err
 	}
-	if _, err := s.Organisation(ctx, org); err != nil {
+	switch o, err := s.Organisation(ctx, org); {
+	case err != nil:
 		return Token{}, "", err
+	case o.DeletingSince != nil:
+		return Token{}, "", ErrOrganisationDeleted
 	}
 	// MaxTokens does not apply, because only the operator of the installation can call this method.
 	err = s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Create(&row).Error })
-	return row.toToken(), secret, err
+	return row.toToken(), secret, deletedOrganisationError(err)
 }
 
 // CreateToken returns a new token and its secret, which cannot be read again later. It returns
@@ -317,7 +320,8 @@ func (s *Store) Authenticate(ctx context.Context, token string) (Identity, error
 }
 
 // toIdentity converts the row of a token to the token and its organisation. It returns
-// ErrTokenUnknown for the zero row, and refuses expired and revoked tokens.
+// ErrTokenUnknown for the zero row, and refuses expired and revoked tokens. If the deletion of the organisation has begun, the token counts as
+// revoked.
 func (s *Store) toIdentity(ctx context.Context, row tokenRow) (Identity, error) {
 	if row.ID == uuid.Nil {
 		return Identity{}, ErrTokenUnknown
@@ -331,19 +335,42 @@ func (s *Store) toIdentity(ctx context.Context, row tokenRow) (Identity, error) 
 	case TokenValid:
 	}
 	org, err := s.Organisation(ctx, row.OrganisationID)
-	if err != nil {
+	switch {
+	case errors.Is(err, db.ErrNotFound): // the organisation was deleted after the row of the token was read
+		return Identity{}, ErrTokenUnknown
+	case err != nil:
 		return Identity{}, err
+	case org.DeletingSince != nil:
+		return Identity{}, ErrTokenRevoked
 	}
 	return Identity{Organisation: org, Token: token}, nil
 }
 
-// SaveTokenUse stores the time at which a token was last used.
+// lockToken locks a token until the end of the transaction, so that it is not deleted meanwhile. It returns ErrTokenUnknown if there is no such token.
+func lockToken(tx *gorm.DB, id uuid.UUID) error {
+	var rows []tokenRow
+	if err := db.ForUpdate(tx.Select("id").Where("id = ?", id)).Limit(1).Find(&rows).Error; err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return ErrTokenUnknown
+	}
+	return nil
+}
+
+// SaveTokenUse stores the time at which a token was last used. It stores nothing if the token was deleted.
 func (s *Store) SaveTokenUse(ctx context.Context, id uuid.UUID, at time.Time) error {
 	type tokenUse struct {
 		TokenID    uuid.UUID
 		LastUsedAt db.Instant
 	}
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
+		if err := lockToken(tx, id); err != nil {
+			if errors.Is(err, ErrTokenUnknown) {
+				return nil
+			}
+			return err
+		}
 		return tx.Table("token_uses").Clauses(clause.OnConflict{
 			Columns: []clause.Column{{Name: "token_id"}}, DoUpdates: clause.AssignmentColumns([]string{"last_used_at"}),
 		}).Create(&tokenUse{id, db.InstantOf(at)}).Error

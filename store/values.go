@@ -49,10 +49,11 @@ type List[R any] = db.List[R]
 
 // The errors of all packages of the store. Compare them with errors.Is.
 var (
-	ErrNotFound    = db.ErrNotFound    // the requested object does not exist in the organisation; a *NotFoundError names it
-	ErrDuplicate   = db.ErrDuplicate   // a row with the same key exists already
-	ErrUnavailable = db.ErrUnavailable // the database cannot be reached or is too busy; the same call may succeed later
-	ErrEnough      = db.ErrEnough      // the function in VideoQuery.Each returns this error to end the list; the current video is then not part of the list
+	ErrNotFound            = db.ErrNotFound            // the requested object does not exist in the organisation; a *NotFoundError names it
+	ErrDuplicate           = db.ErrDuplicate           // a row with the same key exists already
+	ErrOrganisationDeleted = db.ErrOrganisationDeleted // the organisation does not exist, or its deletion has begun
+	ErrUnavailable         = db.ErrUnavailable         // the database cannot be reached or is too busy; the same call may succeed later
+	ErrEnough              = db.ErrEnough              // the function in VideoQuery.Each returns this error to end the list; the current video is then not part of the list
 )
 
 // NotFoundError is an ErrNotFound with the kind and the names of the objects that were not found.

@@ -227,8 +227,18 @@ func writeColumnFormats(b *strings.Builder, columnFormats []transfer.ColumnForma
 	}
 }
 
-// findOrganisation returns the organisation whose id or name is idOrName. If several organisations have the name, it returns an error.
+// findOrganisation returns the organisation whose id or name is idOrName. It returns an error if several organisations have the name, or if the
+// organisation is being deleted.
 func findOrganisation(ctx context.Context, st *store.Store, idOrName string) (store.Organisation, error) {
+	org, err := findAnyOrganisation(ctx, st, idOrName)
+	if err == nil && org.DeletingSince != nil {
+		err = fmt.Errorf("the organisation %s (%s) is being deleted; to finish its deletion, run: reeltally org delete %s", plainText(org.Name), org.ID, org.ID)
+	}
+	return org, err
+}
+
+// findAnyOrganisation does the same as findOrganisation. It also finds organisations that are being deleted.
+func findAnyOrganisation(ctx context.Context, st *store.Store, idOrName string) (store.Organisation, error) {
 	if id, err := uuid.Parse(idOrName); err == nil {
 		return st.Organisation(ctx, id)
 	}

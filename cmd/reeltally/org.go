@@ -21,6 +21,8 @@ type orgCommands struct {
 	SetTier         setTierCommand         `cmd:"" help:"Change an organisation's tier."`
 	SetSubscription setSubscriptionCommand `cmd:"" help:"Change an organisation's subscription."`
 	SetOperator     setOperatorCommand     `cmd:"" help:"Set whether an organisation's dashboard shows the state of collecting for all organisations."`
+	Rename          renameOrgCommand       `cmd:"" help:"Change an organisation's name."`
+	Delete          deleteOrgCommand       `cmd:"" help:"Delete an organisation and all its data."`
 }
 
 // identifier is a command-line argument that is the UUID of a token.
@@ -48,7 +50,7 @@ func (c *createOrgCommand) Run(ctx context.Context, p boot.Process) error {
 		return boot.UsageError{Err: fmt.Errorf("--name: %w", err)}
 	}
 	return c.withNewStore(ctx, p, func(st *store.Store) error {
-		if err := c.warnOfSameName(ctx, p.Stderr, st); err != nil {
+		if err := warnOfSameName(ctx, p.Stderr, st, c.Name, uuid.Nil); err != nil {
 			return err
 		}
 		o, err := st.CreateOrganisation(ctx, c.Name, store.Tier(c.Tier), store.Subscription(c.Subscription))
@@ -66,14 +68,14 @@ func (c *createOrgCommand) Run(ctx context.Context, p boot.Process) error {
 	})
 }
 
-// warnOfSameName writes a warning if another organisation has the name of the new one.
-func (c *createOrgCommand) warnOfSameName(ctx context.Context, w io.Writer, st *store.Store) error {
+// warnOfSameName writes a warning if an organisation has the given name. It ignores the organisation with the id "except".
+func warnOfSameName(ctx context.Context, w io.Writer, st *store.Store, name string, except uuid.UUID) error {
 	orgs, err := st.Organisations(ctx)
 	if err != nil {
 		return err
 	}
 	for _, o := range orgs {
-		if o.Name == strings.TrimSpace(c.Name) {
+		if o.Name == strings.TrimSpace(name) && o.ID != except {
 			_, err := fmt.Fprintf(w, "Another organisation has the name %s too: %s. Other commands need the id of the organisation they work with.\n", plainText(o.Name), o.ID)
 			return err
 		}
@@ -93,6 +95,8 @@ type orgJSON struct {
 	Subscription store.Subscription `json:"subscription"`
 	CreatedAt    apiTime            `json:"created_at"`
 	Operator     bool               `json:"operator"`
+	// DeletingSince is when the deletion of the organisation began; null if it is not being deleted.
+	DeletingSince *apiTime `json:"deleting_since"`
 }
 
 // Run lists the organisations, oldest first.
@@ -105,13 +109,17 @@ func (c *listOrgsCommand) Run(ctx context.Context, p boot.Process) error {
 		if c.JSON {
 			out := make([]orgJSON, len(orgs))
 			for i, o := range orgs {
-				out[i] = orgJSON{o.ID, o.Name, o.Tier, o.Subscription, apiTime{o.CreatedAt.Time()}, o.Operator}
+				out[i] = orgJSON{o.ID, o.Name, o.Tier, o.Subscription, apiTime{o.CreatedAt.Time()}, o.Operator, toAPITime(o.DeletingSince)}
 			}
 			return writeJSON(p.Stdout, out)
 		}
-		rows := [][]any{{"ID", "NAME", "TIER", "SUBSCRIPTION", "CREATED", "OPERATOR"}}
+		rows := [][]any{{"ID", "NAME", "TIER", "SUBSCRIPTION", "CREATED", "OPERATOR", "STATE"}}
 		for _, o := range orgs {
-			rows = append(rows, []any{o.ID, o.Name, o.Tier, o.Subscription, o.CreatedAt.Time().Format(time.DateTime), formatYesNo(o.Operator)})
+			state := "in use"
+			if o.DeletingSince != nil {
+				state = "being deleted since " + formatInstant(o.DeletingSince, "")
+			}
+			rows = append(rows, []any{o.ID, o.Name, o.Tier, o.Subscription, o.CreatedAt.Time().Format(time.DateTime), formatYesNo(o.Operator), state})
 		}
 		return writeTable(p.Stdout, rows)
 	})
@@ -175,6 +183,33 @@ type setOperatorCommand struct {
 func (c *setOperatorCommand) Run(ctx context.Context, p boot.Process) error {
 	return c.changeOrganisation(ctx, p, c.Org, "the setting operator="+c.Operator, func(st *store.Store, id uuid.UUID) error {
 		return st.SetOperator(ctx, id, c.Operator == "yes")
+	})
+}
+
+type renameOrgCommand struct {
+	databaseCommand
+	Org  string `arg:"" placeholder:"NAME|ID" help:"Name or id of the organisation."`
+	Name string `arg:"" placeholder:"NEW-NAME" help:"New name of the organisation, 1 to 100 characters."`
+}
+
+// Run changes the organisation's name.
+func (c *renameOrgCommand) Run(ctx context.Context, p boot.Process) error {
+	if err := store.CheckName("organisation", c.Name); err != nil {
+		return boot.UsageError{Err: fmt.Errorf("NEW-NAME: %w", err)}
+	}
+	return c.withStore(ctx, p, func(st *store.Store) error {
+		org, err := findOrganisation(ctx, st, c.Org)
+		if err != nil {
+			return err
+		}
+		if err := warnOfSameName(ctx, p.Stderr, st, c.Name, org.ID); err != nil {
+			return err
+		}
+		if err := st.RenameOrganisation(ctx, org.ID, c.Name); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(p.Stdout, "Organisation %s (%s) is now named %s.\n", plainText(org.Name), org.ID, plainText(strings.TrimSpace(c.Name)))
+		return err
 	})
 }
 

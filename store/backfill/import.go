@@ -105,7 +105,7 @@ func Import(ctx context.Context, o *store.Org, videos []ImportVideo, dryRun bool
 		run := func(tx *gorm.DB, insert db.InsertRows) (err error) {
 			i := i // each run of the transaction gets a copy, because a failed transaction is run again
 			i.Tx, i.insert = tx, insert
-			if _, err := store.ReadOrganisation(tx, o.ID()); err != nil { // an unknown organisation gives ErrNotFound
+			if _, err := store.ReadOrganisation(tx, o.ID()); err != nil { // a dry run does not raise the version, which would find an unknown organisation
 				return err
 			}
 			out, err = i.importVideos()

@@ -390,7 +390,7 @@ func TestImport_refusesInvalidPoints(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		o, l, day := storetest.NewOrg(t, db), storetest.VideoLink(t, 1), storetest.Today(db)
 		_, err := backfill.Import(t.Context(), db.Org(store.NewID()), importOf(l, viewsPoint(day, 1)), false)
-		require.ErrorIs(t, err, store.ErrNotFound)
+		require.ErrorIs(t, err, store.ErrOrganisationDeleted)
 		_, err = backfill.Import(t.Context(), o, importOf(l, viewsPoint(day+1, 1)), false)
 		require.ErrorContains(t, err, "points must be in the order of time, at most one on each day, and not in the future")
 		_, err = backfill.Import(t.Context(), o, importOf(l, viewsPoint(day, 1), viewsPoint(day, 2)), false)

@@ -301,7 +301,7 @@ func TestSeed_refusesInvalidData(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *storetest.DB) {
 		now := db.Clock.Now()
 		o := storetest.NewOrg(t, db)
-		require.ErrorIs(t, backfill.Seed(t.Context(), db.Org(store.NewID()), sampleDataset(2).toBatch(now)), store.ErrNotFound)
+		require.ErrorIs(t, backfill.Seed(t.Context(), db.Org(store.NewID()), sampleDataset(2).toBatch(now)), store.ErrOrganisationDeleted)
 		require.ErrorContains(t, backfill.Seed(t.Context(), o, sampleDataset(2).toBatch(now.Add(time.Minute))), "points must be in the order of time, at most one on each day, and not in the future")
 		b := sampleDataset(2).toBatch(now)
 		b.Accounts[0].Videos[0].Points[1].At = b.Accounts[0].Videos[0].Points[0].At

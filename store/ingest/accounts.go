@@ -53,7 +53,7 @@ type FoundVideo struct {
 func (s *Writer) acknowledgeAccounts(ctx context.Context, c queue.Claim, fetchedAt db.Instant, outcomes []Outcome) error {
 	return db.RetryOnDuplicate(func() error {
 		return s.db.Tx(ctx, func(tx *gorm.DB) error {
-			orgs, err := s.lockSubscribers(tx, outcomes)
+			orgs, subscribers, err := s.lockSubscribers(tx, outcomes)
 			if err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ func (s *Writer) acknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 				return err
 			}
 			for _, o := range outcomes {
-				if err := renameTarget(tx, o, orgs); err != nil {
+				if err := renameTarget(tx, o, orgs, subscribers); err != nil {
 					return err
 				}
 			}
@@ -89,22 +89,23 @@ func (s *Writer) acknowledgeAccounts(ctx context.Context, c queue.Claim, fetched
 	})
 }
 
-// lockSubscribers locks the organisations that track any of the accounts, by raising the versions of their data. It returns the ids of
-// these organisations.
-func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []Outcome) ([]uuid.UUID, error) {
+// lockSubscribers locks the organisations that track any of the accounts, by raising the versions of their data. It returns the ids of the
+// locked organisations, and the ids of all organisations that track any of the accounts. Organisations that are being deleted are not locked.
+func (s *Writer) lockSubscribers(tx *gorm.DB, outcomes []Outcome) (locked, subscribers []uuid.UUID, err error) {
 	targets := make([]queue.Target, len(outcomes))
 	for i, o := range outcomes {
 		targets[i] = o.Target
 	}
 	subs, err := queue.SubscriptionsOf(tx, targets)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	orgs := make([]uuid.UUID, len(subs))
+	subscribers = make([]uuid.UUID, len(subs))
 	for i, s := range subs {
-		orgs[i] = s.OrganisationID
+		subscribers[i] = s.OrganisationID
 	}
-	return orgs, db.RaiseVersions(tx, s.db.Now(), orgs...)
+	locked, err = db.RaiseVersionsOfAll(tx, s.db.Now(), subscribers)
+	return locked, subscribers, err
 }
 
 // writeAccount stores the outcome of one account's fetch for the subscribed organisations in orgs.
@@ -122,7 +123,7 @@ func (s *Writer) writeAccount(tx *gorm.DB, o Outcome, orgs []uuid.UUID, fetchedA
 	depth := 0
 	for _, sub := range subs {
 		if !slices.Contains(orgs, sub.OrganisationID) {
-			// The organisation subscribed after the call of lockSubscribers. So the account is due again
+			// Either the organisation is being deleted, or it subscribed after the call of lockSubscribers. In the second case, the account is due again
 			// immediately, unless deferRecentlyFetched has delayed it. If the target gets another id, renameTarget starts the transaction again.
 			continue
 		}

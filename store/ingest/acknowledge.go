@@ -97,11 +97,20 @@ func (o *Outcome) targetStatus(hasCounts bool) queue.FetchStatus {
 // reserveInteractiveTurns returns the new turn of each outcome. The turn is 0 unless the fetch was requested in
 // the interactive lane and continues with another source.
 func reserveInteractiveTurns(tx *gorm.DB, now db.Instant, outcomes []Outcome) ([]int64, error) {
+	var onward []queue.Target
+	for _, o := range outcomes {
+		if o.Onward && o.Target.Lane == queue.LaneInteractive && o.Target.AskedBy != nil {
+			onward = append(onward, o.Target)
+		}
+	}
+	// The organisation in Target.AskedBy can have been deleted since the claim.
+	askedBy, err := queue.LockAskedBy(tx, onward)
+	if err != nil {
+		return nil, err
+	}
 	keys := make([]queue.TurnKey, len(outcomes))
 	for i, o := range outcomes {
-		if o.Onward && o.Target.Lane == queue.LaneInteractive && o.Target.AskedBy != nil {
-			keys[i] = queue.TurnKey{Route: o.Route, Organisation: *o.Target.AskedBy}
-		}
+		keys[i] = queue.TurnKey{Route: o.Route, Organisation: askedBy[o.Target.Key()]}
 	}
 	return queue.TakeTurns(tx, keys, now)
 }

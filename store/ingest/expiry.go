@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -53,7 +54,8 @@ func (s *Writer) DeleteExpired(ctx context.Context, keepAlive func() error) (map
 		return deleted, err
 	}
 	for _, org := range orgs {
-		if err := s.deleteExpiredEvents(ctx, s.store.Org(org), deleted, keepAlive); err != nil {
+		// The deletion of the organisation can have begun since its id was read.
+		if err := s.deleteExpiredEvents(ctx, s.store.Org(org), deleted, keepAlive); err != nil && !errors.Is(err, db.ErrOrganisationDeleted) {
 			return deleted, err
 		}
 		var oldest []db.Instant
@@ -95,8 +97,8 @@ func (s *Writer) deleteExpiredEvents(ctx context.Context, org *store.Org, delete
 	}
 }
 
-// organisationIDs returns the ids of all organisations in ascending order.
+// organisationIDs returns the ids of all organisations in ascending order, without those that are being deleted.
 func (s *Writer) organisationIDs(ctx context.Context) (orgs []uuid.UUID, err error) {
-	err = s.db.Read(ctx).Raw("SELECT id FROM organisations ORDER BY id").Scan(&orgs).Error
+	err = s.db.Read(ctx).Raw("SELECT id FROM organisations WHERE deleting_since IS NULL ORDER BY id").Scan(&orgs).Error
 	return orgs, db.Translate(err)
 }

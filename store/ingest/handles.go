@@ -14,30 +14,30 @@ import (
 )
 
 // renameTarget changes the external id of an account's target to the id that the source reported. If another target already has that id,
-// renameTarget merges the two targets. The list orgs has the organisations that the transaction has locked. If an organisation outside this list
+// renameTarget merges the two targets. The lists locked and subscribers are the results of lockSubscribers. If an organisation outside of subscribers
 // tracks the target, renameTarget returns ErrDuplicate. acknowledgeAccounts then repeats the transaction, which locks this organisation too.
-func renameTarget(tx *gorm.DB, o Outcome, orgs []uuid.UUID) error {
+func renameTarget(tx *gorm.DB, o Outcome, locked, subscribers []uuid.UUID) error {
 	from, to := o.Target.ExternalID, externalIDAfterFetch(o)
 	if to == from {
 		return nil
 	}
-	named := map[string]any{"bucket": queue.Bucket, "platform": o.Target.Platform, "from": from, "to": to, "user": "%" + link.YouTubeUserSuffix}
+	named := map[string]any{"bucket": queue.Bucket, "platform": o.Target.Platform, "from": from, "to": to, "user": "%" + link.YouTubeUserSuffix, "organisations": locked}
 	// Lock both targets. If another transaction is deleting one of them, this statement waits, and then does not find it. After this statement, no
 	// other transaction can subscribe to the targets.
-	var locked []string
+	var targets []string
 	err := tx.Raw(`SELECT external_id FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id IN (@from, @to) ORDER BY external_id`+
-		db.ForUpdateClause(tx, "fetch_targets"), named).Scan(&locked).Error
+		db.ForUpdateClause(tx, "fetch_targets"), named).Scan(&targets).Error
 	if err != nil {
 		return err
 	}
-	var subscribers []uuid.UUID
+	var current []uuid.UUID
 	err = tx.Raw(`SELECT organisation_id FROM fetch_subscriptions WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
-		named).Scan(&subscribers).Error
+		named).Scan(&current).Error
 	if err != nil {
 		return err
 	}
-	for _, org := range subscribers {
-		if !slices.Contains(orgs, org) {
+	for _, org := range current {
+		if !slices.Contains(subscribers, org) {
 			return db.ErrDuplicate
 		}
 	}
@@ -45,7 +45,7 @@ func renameTarget(tx *gorm.DB, o Outcome, orgs []uuid.UUID) error {
 		`UPDATE fetch_targets SET external_id = @to WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
 		`UPDATE fetch_subscriptions SET external_id = @to WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
 	}
-	if slices.Contains(locked, to) {
+	if slices.Contains(targets, to) {
 		statements = []string{
 			// The existing target (@to) gets the more urgent base lane and the greater depth of both targets. If it is not claimed, it also gets the
 			// earlier due time. If its depth grows, requested_at rises, so that a claimed target becomes due again after the claim. The existing
@@ -61,7 +61,7 @@ func renameTarget(tx *gorm.DB, o Outcome, orgs []uuid.UUID) error {
 			`DELETE FROM fetch_targets WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
 			`INSERT INTO fetch_subscriptions (bucket, source, kind, external_id, organisation_id, subject_id, handle, handle_at, preview)
 SELECT s.bucket, s.source, s.kind, @to, s.organisation_id, s.subject_id, s.handle, s.handle_at, s.preview FROM fetch_subscriptions s
- WHERE s.bucket = @bucket AND s.source = @platform AND s.kind = 'account' AND s.external_id = @from
+ WHERE s.bucket = @bucket AND s.source = @platform AND s.kind = 'account' AND s.external_id = @from AND s.organisation_id IN @organisations
 ON CONFLICT (bucket, source, kind, external_id, organisation_id) DO NOTHING`,
 			`DELETE FROM fetch_subscriptions WHERE bucket = @bucket AND source = @platform AND kind = 'account' AND external_id = @from`,
 		}

@@ -144,10 +144,15 @@ func writeOutcomes(tx *gorm.DB, fetchedAt db.Instant, outcomes []Outcome) error 
 		w.outcomes[db.RowKey{Org: sub.OrganisationID, ID: sub.SubjectID}] = byKey[queue.TargetKey(sub.Platform, sub.ExternalID)]
 	}
 	keys := db.SortedKeys(w.outcomes)
-	if err := db.RaiseDataVersions(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {
+	subscribers := db.OrgsOf(keys)
+	orgs, err := db.RaiseDataVersionsOfAll(tx, fetchedAt, subscribers)
+	if err != nil {
 		return err
 	}
-	if w.events, err = store.NewEventRecorder(tx, fetchedAt, db.OrgsOf(keys)...); err != nil {
+	if len(orgs) < len(subscribers) { // organisations that are being deleted get no outcomes
+		keys = slices.DeleteFunc(keys, func(key db.RowKey) bool { return !slices.Contains(orgs, key.Org) })
+	}
+	if w.events, err = store.NewEventRecorder(tx, fetchedAt, orgs...); err != nil {
 		return err
 	}
 	var changed, others []db.RowKey

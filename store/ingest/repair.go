@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"time"
 
@@ -21,18 +22,27 @@ func (s *Writer) RepairFutureTimes(ctx context.Context, longestPause time.Durati
 		return repaired, err
 	}
 	for _, org := range orgs {
-		for last := false; !last; {
-			if last, err = s.repairVideos(ctx, org, repaired); err != nil {
-				return repaired, err
-			}
-		}
-		if err := s.repairAccounts(ctx, org, repaired); err != nil {
+		if err := s.repairOrganisation(ctx, org, repaired); err != nil && !errors.Is(err, db.ErrOrganisationDeleted) {
 			return repaired, err
 		}
 	}
 	queued, err := s.store.Queue.RepairFutureTimes(ctx, longestPause)
 	maps.Copy(repaired, queued)
 	return repaired, err
+}
+
+// repairOrganisation corrects the times of the organisation's videos and accounts. It returns ErrOrganisationDeleted if the deletion of the
+// organisation has begun.
+func (s *Writer) repairOrganisation(ctx context.Context, org uuid.UUID, repaired map[string]int64) error {
+	for {
+		last, err := s.repairVideos(ctx, org, repaired)
+		if err != nil {
+			return err
+		}
+		if last {
+			return s.repairAccounts(ctx, org, repaired)
+		}
+	}
 }
 
 // repairVideos corrects the times of a batch of the organisation's videos. It returns true if no further video can need a correction.

@@ -186,6 +186,9 @@ func (s *Writer) runInBatches(ctx context.Context, table string, orgs []uuid.UUI
 				batch = RetentionReport{} // Change can run this function again after a failed attempt
 				return processBatch(tx, org, after, last, &batch)
 			})
+			if errors.Is(err, db.ErrOrganisationDeleted) {
+				break // the deletion of the organisation has begun since its id was read
+			}
 			if err != nil {
 				return err
 			}
@@ -221,6 +224,9 @@ func (s *Writer) deleteOldPoints(ctx context.Context, orgs []uuid.UUID, firstKep
 			expired = deleted.RowsAffected
 			return deleted.Error
 		})
+		if errors.Is(err, db.ErrOrganisationDeleted) {
+			continue // the deletion of the organisation has begun since its id was read
+		}
 		if err != nil {
 			return err
 		}

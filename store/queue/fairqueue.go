@@ -63,6 +63,24 @@ func TakeTurns(tx *gorm.DB, keys []TurnKey, now db.Instant) ([]int64, error) {
 	}).Create(&rows).Error
 }
 
+// LockAskedBy locks the given targets and returns, for each of them, the organisation that waits for it. Targets for which no organisation waits
+// are left out. The deletion of an organisation waits for the lock, so a transaction can take a turn for a returned organisation.
+func LockAskedBy(tx *gorm.DB, targets []Target) (map[Key]uuid.UUID, error) {
+	askedBy := map[Key]uuid.UUID{}
+	if len(targets) == 0 {
+		return askedBy, nil
+	}
+	list, args := withTargets(tx, targets)
+	var found []Target
+	err := tx.Raw(list+`SELECT t.source, t.kind, t.external_id, t.asked_by FROM wanted CROSS JOIN fetch_targets t
+ WHERE t.bucket = ? AND t.source = wanted.source AND t.kind = wanted.kind AND t.external_id = wanted.external_id AND t.asked_by IS NOT NULL
+ ORDER BY t.source, t.kind, t.external_id`+db.ForUpdateClause(tx, "t"), append(args, Bucket)...).Find(&found).Error
+	for _, t := range found {
+		askedBy[t.Key()] = *t.AskedBy
+	}
+	return askedBy, err
+}
+
 // routeEntries sets the fields "route" and "turn" of each entry. Outside the interactive lane, the
 // turn is 0.
 func routeEntries(tx *gorm.DB, org uuid.UUID, entries []Entry, now db.Instant) error {

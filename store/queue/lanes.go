@@ -78,17 +78,9 @@ func UpdateLanes(tx *gorm.DB, targets []FetchSubscription) error {
 	if len(targets) == 0 {
 		return nil
 	}
-	// Lock the targets in the same order as Enqueue does, so that concurrent transactions cannot deadlock.
-	slices.SortFunc(targets, func(a, b FetchSubscription) int { return a.Key().Compare(b.Key()) })
-	rows := make([][]any, len(targets))
-	for i, t := range targets {
-		rows[i] = []any{Bucket, t.Platform, t.Kind, t.ExternalID, i}
-	}
-	list, args := db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "place integer"}, rows)
 	// First lock the targets in a separate statement. It waits for the end of each transaction that holds one of these locks, so the UPDATE sees the
 	// changes of these transactions.
-	err := db.LockRows(tx, list+`SELECT u.place FROM u CROSS JOIN fetch_targets t
- WHERE `+SameTarget("t", "u")+` ORDER BY u.place`, "t", args...)
+	list, args, err := lockTargets(tx, targets)
 	if err != nil {
 		return err
 	}
@@ -107,6 +99,19 @@ UPDATE fetch_targets SET base_lane = best.lane, lane = CASE WHEN fetch_targets.l
  WHERE `+SameTarget("fetch_targets", "best")+`
    AND (fetch_targets.base_lane <> best.lane OR fetch_targets.lane NOT IN (?, best.lane))`,
 		slices.Concat(args, tierArgs, []any{LaneInteractive, LaneInteractive})...).Error
+}
+
+// lockTargets sorts the subscriptions and locks their targets, in the same order as Enqueue does, so that concurrent transactions cannot deadlock.
+// It returns a WITH clause with the list "u" of the targets, and its arguments.
+func lockTargets(tx *gorm.DB, targets []FetchSubscription) (list string, args []any, err error) {
+	slices.SortFunc(targets, func(a, b FetchSubscription) int { return a.Key().Compare(b.Key()) })
+	rows := make([][]any, len(targets))
+	for i, t := range targets {
+		rows[i] = []any{Bucket, t.Platform, t.Kind, t.ExternalID, i}
+	}
+	list, args = db.WithRows(tx, "u", []string{"bucket smallint", "source text", "kind text", "external_id text", "place integer"}, rows)
+	return list, args, db.LockRows(tx, list+`SELECT u.place FROM u CROSS JOIN fetch_targets t
+ WHERE `+SameTarget("t", "u")+` ORDER BY u.place`, "t", args...)
 }
 
 // subscriberTable returns the name of a table with the tiers of the organisations that track the targets in listSQL.
@@ -146,13 +151,18 @@ func subscriberTable(tx *gorm.DB, listSQL string, listArgs []any) (name, tiersSQ
 
 // Unsubscribe deletes the organisation's subscriptions that match a condition, and updates the lanes of their targets.
 func Unsubscribe(tx *gorm.DB, org uuid.UUID, condition string, args ...any) error {
-	var deleted []FetchSubscription
-	err := tx.Raw(`DELETE FROM fetch_subscriptions WHERE organisation_id = ? AND `+condition+` RETURNING source, kind, external_id`,
+	_, err := unsubscribe(tx, org, condition, args...)
+	return err
+}
+
+// unsubscribe does the work of Unsubscribe and returns the deleted subscriptions.
+func unsubscribe(tx *gorm.DB, org uuid.UUID, condition string, args ...any) (deleted []FetchSubscription, err error) {
+	err = tx.Raw(`DELETE FROM fetch_subscriptions WHERE organisation_id = ? AND `+condition+` RETURNING source, kind, external_id`,
 		append([]any{org}, args...)...).Scan(&deleted).Error
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return UpdateLanes(tx, deleted)
+	return deleted, UpdateLanes(tx, deleted)
 }
 
 // SubscriptionsAfter returns the next batch of the organisation's subscriptions, ordered by subject id (the id of a video or account). The batch

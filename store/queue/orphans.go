@@ -43,18 +43,90 @@ func (s *Queue) deleteOrphanSubscriptions(ctx context.Context, deleted map[strin
 		if len(there) > 0 {
 			continue
 		}
-		err = s.db.DeleteInBatches(ctx, "fetch_subscriptions", deleted, keepAlive, 1, func(tx *gorm.DB) (int64, error) {
-			subscriptions, err := SubscriptionsAfter(tx, after, uuid.Nil)
-			if err != nil || len(subscriptions) == 0 {
-				return 0, err
-			}
-			last := subscriptions[len(subscriptions)-1].SubjectID
-			return int64(len(subscriptions)), Unsubscribe(tx, after, "subject_id <= ?", last)
+		err = s.DeleteSubscriptions(ctx, after, func(n int64) error {
+			deleted["fetch_subscriptions"] += n
+			return keepAlive()
 		})
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// DeleteSubscriptions deletes the subscriptions of an organisation in batches. It also deletes the targets that no other organisation tracks, unless
+// a collector is fetching them. Claim deletes these later. No target names the organisation in asked_by any more. After each transaction,
+// DeleteSubscriptions calls done with the number of deleted subscriptions, and stops if done fails. The caller must ensure that the organisation
+// gets no new subscriptions.
+func (s *Queue) DeleteSubscriptions(ctx context.Context, org uuid.UUID, done func(subscriptions int64) error) error {
+	for {
+		var n int64
+		err := s.db.Tx(ctx, func(tx *gorm.DB) error {
+			deleted, err := deleteSubscriptions(tx, org)
+			n = int64(len(deleted))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+		if err := done(n); err != nil {
+			return err
+		}
+	}
+	// The organisation can have requested targets and then stopped their tracking.
+	for {
+		var requested []Target
+		err := s.db.Read(ctx).Raw(`SELECT source, kind, external_id FROM fetch_targets WHERE bucket = ? AND asked_by = ? LIMIT ?`, Bucket, org, db.DeleteBatch).Find(&requested).Error
+		if err != nil || len(requested) == 0 {
+			return db.Translate(err)
+		}
+		_, err = s.changeTargets(ctx, requested, func(tx *gorm.DB, g KindGroup) *gorm.DB { return forgetAskedBy(tx, g, org) })
+		if err != nil {
+			return err
+		}
+		if err := done(0); err != nil {
+			return err
+		}
+	}
+}
+
+// deleteSubscriptions deletes a batch of the subscriptions of an organisation that is deleted, and the targets that no organisation tracks any more.
+func deleteSubscriptions(tx *gorm.DB, org uuid.UUID) ([]FetchSubscription, error) {
+	batch, err := SubscriptionsAfter(tx, org, uuid.Nil)
+	if err != nil || len(batch) == 0 {
+		return nil, err
+	}
+	last := batch[len(batch)-1].SubjectID
+	// Lock the targets before the subscriptions, as the transactions of collectors do.
+	if _, _, err := lockTargets(tx, batch); err != nil {
+		return nil, err
+	}
+	deleted, err := unsubscribe(tx, org, "subject_id <= ?", last)
+	if err != nil {
+		return nil, err
+	}
+	targets := make([]Target, len(deleted))
+	for i, d := range deleted {
+		targets[i] = Target{Platform: d.Platform, Kind: d.Kind, ExternalID: d.ExternalID}
+	}
+	for _, g := range GroupByKind(targets) {
+		if err := forgetAskedBy(tx, g, org).Error; err != nil {
+			return nil, err
+		}
+		err := tx.Exec(`DELETE FROM fetch_targets WHERE ? AND claimed_by IS NULL AND NOT EXISTS (SELECT 1 FROM fetch_subscriptions s WHERE `+
+			SameTarget("s", "fetch_targets")+`)`, g.Condition()).Error
+		if err != nil {
+			return nil, err
+		}
+	}
+	return deleted, nil
+}
+
+// forgetAskedBy removes an organisation from the column asked_by of the targets.
+func forgetAskedBy(tx *gorm.DB, g KindGroup, org uuid.UUID) *gorm.DB {
+	return tx.Exec(`UPDATE fetch_targets SET asked_by = NULL WHERE ? AND asked_by = ?`, g.Condition(), org)
 }
 
 // deleteOrphanTargets deletes targets that have no subscription, are not claimed, and were due and last requested more than a day ago. It adds the

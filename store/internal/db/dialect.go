@@ -225,6 +225,18 @@ func (modernc) Translate(err error) error {
 	return err
 }
 
+// IsForeignKeyViolation returns true if a statement failed because a row that it refers to does not exist. GORM does not convert the errors of all
+// statements, so this function also knows the errors of the drivers.
+func IsForeignKeyViolation(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == "23503"
+	}
+	if e, ok := errors.AsType[*sqlitedriver.Error](err); ok {
+		return e.Code() == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
+	}
+	return errors.Is(err, gorm.ErrForeignKeyViolated)
+}
+
 type postgresDialect struct{ url string }
 
 func (postgresDialect) name() string { return "postgres" }

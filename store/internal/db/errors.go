@@ -18,6 +18,8 @@ var (
 	ErrDuplicate = errors.New("already exists")
 	// ErrUnavailable reports that the database cannot be reached or is too busy. The same call may succeed later.
 	ErrUnavailable = errors.New("database unavailable")
+	// ErrOrganisationDeleted reports that the organisation does not exist, or that its deletion has begun. Its data cannot be written.
+	ErrOrganisationDeleted = errors.New("the organisation is being deleted, or does not exist any more")
 )
 
 // NotFoundError is an ErrNotFound that says which objects were not found.

@@ -160,13 +160,14 @@ func newPoolInspector(inspect Inspector) Inspector {
 }
 
 // newTxInspector returns an Inspector for one transaction. It refuses a write to an organisation's data or
-// to labelTables if the transaction has not raised the version of this data yet. It also refuses to create,
+// to labelTables if the transaction has neither raised the version of this data nor called CloseOrganisation yet. It also refuses to create,
 // change or drop a table before the transaction sets sequentialDDL. If inspect is nil, it accepts every statement.
 func newTxInspector(inspect Inspector) Inspector {
 	if inspect == nil {
 		return acceptStatement
 	}
 	marker, _, _ := strings.Cut(raised, "?")
+	closed, _, _ := strings.Cut(closeOrganisation, "?")
 	labelMarker, _, _ := strings.Cut(raisedLabels, "?")
 	var done, labelsDone, sequential atomic.Bool
 	return func(statement string, args []any) error {
@@ -179,6 +180,10 @@ func newTxInspector(inspect Inspector) Inspector {
 		if strings.Contains(statement, " SET "+marker) {
 			done.Store(true)
 			labelsDone.Store(strings.Contains(statement, labelMarker) || labelsDone.Load())
+		}
+		if strings.HasPrefix(statement, closed) { // no version is left to raise
+			done.Store(true)
+			labelsDone.Store(true)
 		}
 		for _, table := range writtenTables(statement) {
 			if Tables[table].Class == Distributed && !unversionedTables[table] && !done.Load() {

@@ -115,7 +115,7 @@ func (d *DB) tryDropMonth(ctx context.Context, orgs []uuid.UUID, month Date, che
 		if err := check(tx); err != nil {
 			return err
 		}
-		if err := RaiseVersions(tx, d.Now(), orgs...); err != nil { // after the drop, the API returns computed points for the days of this month
+		if _, err := RaiseVersionsOfAll(tx, d.Now(), orgs); err != nil { // after the drop, the API returns computed points for the days of this month
 			return err
 		}
 		// Until this statement, other sessions can read the partition.

@@ -55,6 +55,18 @@ type StoredTable struct {
 	Columns []StoredColumn
 }
 
+// PrimaryKey returns the columns of the primary key, in the order of the key.
+func (t StoredTable) PrimaryKey() []StoredColumn {
+	key := slices.DeleteFunc(slices.Clone(t.Columns), func(c StoredColumn) bool { return c.key == 0 })
+	slices.SortFunc(key, func(a, b StoredColumn) int { return cmp.Compare(a.key, b.key) })
+	return key
+}
+
+// HasColumn returns true if the table has a column with the given name.
+func (t StoredTable) HasColumn(name string) bool {
+	return slices.ContainsFunc(t.Columns, func(c StoredColumn) bool { return c.Name == name })
+}
+
 // StoredTables returns the tables of this program that exist in the database. Each table comes
 // after the tables to which its foreign keys refer.
 func (d *DB) StoredTables(ctx context.Context) ([]StoredTable, error) {
@@ -170,13 +182,10 @@ func (d *DB) Snapshot(ctx context.Context, f func(*Snapshot) error) error {
 // EachRow calls f for each row of a table, in the order of the primary key. The values of a row are in the order of table.Columns.
 func (s *Snapshot) EachRow(ctx context.Context, table StoredTable, f func(*Values) error) error {
 	names := make([]string, len(table.Columns))
-	var key []StoredColumn
 	for i, c := range table.Columns {
-		if names[i] = c.Name; c.key > 0 {
-			key = append(key, c)
-		}
+		names[i] = c.Name
 	}
-	slices.SortFunc(key, func(a, b StoredColumn) int { return cmp.Compare(a.key, b.key) })
+	key := table.PrimaryKey()
 	order := make([]string, len(key))
 	for i, c := range key {
 		order[i] = s.dialect.sortExpression(c)
