@@ -11,7 +11,7 @@ func growthCases(b *bench) []benchCase {
 		out = append(out, benchCase{group: "Growth", name: fmt.Sprintf("%s, large versus small organisation", name), goal: 1.5, measured: of(large), limit: of(small)})
 	}
 	gets := func(name, request string) {
-		add(name, func(o *organisation) step { return repeatedStep(5, b.newGetStep(o, sameInEachRound(request))) })
+		add(name, func(o *organisation) step { return againStep(5, b.newGetStep(o, sameInEachRound(request))) })
 	}
 	path := func(page int) string {
 		return fmt.Sprintf("%s&page=%d", orderedListing("created_at", 100).path(), page)

@@ -33,7 +33,7 @@ func (l listing) repetitions() int {
 // newListStep returns a step that requests the page l from the server on PostgreSQL, for the organisation
 // b.pg.large.
 func (b *bench) newListStep(l listing) step {
-	return repeatedStep(l.repetitions(), b.newGetStep(b.pg.large, sameInEachRound(l.path())))
+	return againStep(l.repetitions(), b.newGetStep(b.pg.large, sameInEachRound(l.path())))
 }
 
 // selectQuery returns the SQL query that reads the page from the videos of an organisation. The result has the given columns.

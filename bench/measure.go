@@ -51,8 +51,8 @@ func repeatedStep(times int, s step) step {
 	}
 }
 
-// againStep returns a step that runs s once more than repeatedStep does, before the measurement. It is for requests whose answers use what the server
-// remembers of an earlier request.
+// againStep returns a step that runs s once more than repeatedStep does, before the measurement. It is for requests for which the server
+// remembers something, such as the number of rows, until the data change. Other cases change the data.
 func againStep(times int, s step) step {
 	repeated := repeatedStep(times, s)
 	return func(ctx context.Context, round int) (time.Duration, error) {
