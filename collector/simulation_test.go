@@ -161,8 +161,8 @@ func newSimulation(t *testing.T, db *storetest.DB, collectorClock simulationCloc
 	return s
 }
 
-// newCollector returns a collector with the given budgets. It fetches only while a test calls ClaimAndFetch. dailyLimits maps the key
-// of each budget to its units per day.
+// newCollector returns a collector that fetches only while a test calls ClaimAndFetch. Its budgets are in dailyLimits: the key of a budget, and the
+// number of its units per day.
 func (s *simulation) newCollector(dailyLimits map[string]int64) *collector.Collector {
 	s.t.Helper()
 	s.limits = dailyLimits

@@ -173,8 +173,8 @@ func (s *Server) versionETag(version store.Version, inputs []byte) string {
 }
 
 // setETag sets the ETag of the response to a GET request. An operation calls setETag before it reads the data. If If-None-Match contains the ETag,
-// setETag returns errNotModified. If-None-Match: * matches every ETag, but an unknown item must still get status 404. So setETag then returns nil, and
-// answerConditionally replaces a status of 200 by 304 when the operation has ended.
+// setETag returns errNotModified. If-None-Match: * matches every ETag, but an unknown item must still get status 404. So for *, setETag returns nil. When
+// the operation has ended, answerConditionally sends 304 instead of 200.
 func setETag(ctx context.Context, tag string) error {
 	k := stateFrom(ctx).conditional
 	k.tag = tag

@@ -249,7 +249,7 @@ func checkHeaders(resp *http.Response, body []byte, addFault func(string, ...any
 	}
 }
 
-// documentedFaultCodes returns the codes of all errors and of all faults, as a set. docs/errors.md lists the same codes.
+// documentedFaultCodes returns all codes that docs/errors.md lists: those of errors, and those that only faults have.
 var documentedFaultCodes = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for _, c := range server.Codes() {

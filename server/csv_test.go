@@ -65,7 +65,8 @@ func csvCell(t *testing.T, value any) string {
 // numbers, or split them into several cells.
 var dangerousCaptions = []string{`=HYPERLINK("http://x")`, "+1", "-1", "@cmd", "a,b \"c\"\nd; e", "مرحبا", "", "'quoted", "x;=1+1", "_x0041_ & <b>", " 1.5 ", "12,5"}
 
-// newCallerWithDangerousCaptions returns a caller with a video for each of dangerousCaptions, and paths of lists and histories.
+// newCallerWithDangerousCaptions returns a caller whose videos have the captions in dangerousCaptions, and paths of lists and histories with these
+// captions.
 func newCallerWithDangerousCaptions(t *testing.T, a *app) (c *caller, lists []string) {
 	t.Helper()
 	c = a.newCaller(t, store.TierPremium)

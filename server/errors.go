@@ -121,7 +121,7 @@ func Codes() []CodeInfo { return append([]CodeInfo(nil), codes[:]...) }
 // FaultCode is the code of a fault in the member "errors" of an error response, and its meaning.
 type FaultCode struct{ Code, Meaning string }
 
-// faultCodes contains the codes that only occur in the member "errors" of error responses. Similar codes are next to each other.
+// faultCodes are the codes of single faults, which occur only in the list "errors" of an error response. Similar codes are next to each other.
 var faultCodes = [...]FaultCode{
 	{faultRequired, "A required member, parameter or body is missing."},
 	{faultUnknownMember, "The operation does not have this member."},

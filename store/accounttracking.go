@@ -153,8 +153,8 @@ func newAccountPlan(r TrackRequest, accounts []*Account, org Organisation, now d
 			e.Unsupported = r.Unsupported(r.Links[i])
 		}
 		p.entries = append(p.entries, e)
-		// The next fetch tracks the account's stopped videos again, if the tracking type includes them. If the last fetch was recent, TrackAccounts
-		// resumes these videos itself, for two reasons. The next fetch can be late. And a fetch does not resume a video that was already resumed today.
+		// Usually, the next fetch of the account tracks its stopped videos again, if the tracking type includes them. If the last fetch was recent, the
+		// next one can be hours away, and a fetch does not resume a video that was already resumed today. So TrackAccounts then resumes the videos itself.
 		if a.Removed && a.CheckedAt != nil && now < a.CheckedAt.Add(queue.RefreshPause) {
 			p.recent = append(p.recent, a)
 		}

@@ -21,8 +21,8 @@ import (
 //  2. Many short transactions delete the rows of the organisation.
 //  3. One short transaction deletes the tokens and the organisation itself.
 //
-// If the deletion is interrupted, the next call of DeleteOrganisation continues it. The tables to empty are read from the schema: all tables with the
-// column organisation_id, and all tables with the column token_id, which names a token of the organisation.
+// If the deletion is interrupted, the next call of DeleteOrganisation continues it. Its rows are in all tables that have the column
+// organisation_id, or the column token_id with the id of a token of the organisation. The names of these tables are read from the database.
 
 const (
 	organisationColumn = "organisation_id"
@@ -169,7 +169,8 @@ func (s *Store) deleteRowsOfOrganisation(ctx context.Context, table db.StoredTab
 	}
 }
 
-// lastKeyOfBatch returns the key of the last row of the next batch. It returns nil if at most deletionBatch rows match the condition.
+// lastKeyOfBatch returns the primary key, without the organisation, of row number deletionBatch among the rows that match the condition. It returns nil
+// if fewer rows match.
 func (s *Store) lastKeyOfBatch(ctx context.Context, table string, key []db.StoredColumn, condition string, args []any) (last []any, err error) {
 	names := make([]string, len(key))
 	for i, c := range key {

@@ -104,7 +104,8 @@ type StoppedVideos struct {
 	StillTracked int64 // videos that stay tracked, because they were added by their own links
 }
 
-// StopAccount does the work of StopAccounts for one account and returns the numbers of its videos. It returns false if the account is not tracked.
+// StopAccount stops the tracking of one account, as StopAccounts does. It returns how many videos of the account were stopped, and how many are still
+// tracked. It returns false if the account is not tracked.
 func (o *Org) StopAccount(ctx context.Context, id uuid.UUID) (videos StoppedVideos, found bool, err error) {
 	err = o.changeData(ctx, func(t OrgTx) error {
 		untracked, stopped, err := t.stopAccounts([]uuid.UUID{id})

@@ -179,8 +179,8 @@ func (v *Video) fields() rowFields {
 	return rowFields{&v.FetchState, v.LatestUpdatedAt, &v.Labels, labelled{v.ID, v.Title, v.LinkedAccountID}}
 }
 
-// fillAndPass returns a function that sets the same fields as fillFields, but of a single video, and passes the video to the function each. If
-// the labels are needed and those of version v are not in memory, it returns nil.
+// fillAndPass returns a function for the videos of a list. For each video, this function sets the fields that fillFields sets, and then calls each. If
+// the labels are needed and the memory does not have those of version v, fillAndPass returns nil.
 func (o *Org) fillAndPass(v Version, withoutLabels bool, each func(*Video) error) func(*Video) error {
 	now := o.s.db.Now()
 	var cached *labels

@@ -100,8 +100,8 @@ func (c *importCommand) Run(ctx context.Context, p boot.Process) (err error) {
 	})
 }
 
-// badRows writes the line numbers and reasons of invalid rows to the file of --skip-bad. It creates or empties the file before it writes the first
-// row. If an import succeeds and finds no invalid row, badRows creates or empties the file at the end of the import.
+// badRows writes the line numbers and reasons of invalid rows to the file of --skip-bad. It creates or empties the file when it
+// writes the first row. If an import finds no invalid row, the file is created or emptied after the import has succeeded.
 type badRows struct {
 	output // if path is "" and stream is nil, badRows writes nothing
 	opened bool

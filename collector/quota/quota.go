@@ -193,7 +193,7 @@ func BudgetKey(s source.Source, budgetName string) string {
 }
 
 // recordAnswer deletes the recorded refusals of a source that has answered, and of the budgets that
-// the call used. It also deletes their ended pauses. It deletes both from the database and from st.
+// the call used. It also deletes those pauses of the source and the budgets that have ended. It deletes refusals and pauses in the database and in st.
 func (q *Quota) recordAnswer(ctx context.Context, s source.Source, st *state, taken reservation, callStart time.Time) error {
 	for _, call := range append(taken.reservedCalls(), source.Call{}) {
 		key := BudgetKey(s, call.Budget)

@@ -84,8 +84,8 @@ func (j Jobs) runIfDue(ctx context.Context, jobName string, runJob func(ctx cont
 	return errors.Join(err, lease.Finish(context.WithoutCancel(ctx), next))
 }
 
-// applyRetention rolls daily points up into weekly points and deletes old points. It then deletes the subscriptions of deleted organisations, and old
-// targets without a subscription. It returns the time of the next run.
+// applyRetention rolls daily points up into weekly points and deletes old points. It then deletes the subscriptions of organisations that
+// no longer exist, and old targets without a subscription. It returns the time at which applyRetention must run again.
 func (j Jobs) applyRetention(ctx context.Context, extendLease func() error) (time.Time, error) {
 	next := store.DateOf(j.Now()).Time().Add(24*time.Hour + retentionAt)
 	done, err := j.Writer.ApplyRetention(ctx, extendLease)

@@ -173,7 +173,8 @@ func (v *visit) accountChart(account *client.Account, history client.AccountHist
 	c.Missing = missingNumbers{AddedAt: account.CreatedAt, Unfetched: account.CheckedAt == nil && account.TotalViews == nil, FetchedAt: account.CheckedAt,
 		Unknown: notGiven, Videos: len(accountMetrics) - 1}
 	if len(history) > 0 && account.CheckedAt != nil && history[0].Date.After(*account.CheckedAt) {
-		// The newest point is newer than the last fetch of the account, so it comes from fetches of videos. The time of these fetches is unknown.
+		// The newest point has a later day than the last fetch of the account. So its numbers come from fetches of the account's videos, and the history
+		// does not say when these were.
 		c.Missing.FetchedAt = nil
 	}
 	if c.Metric == 0 {

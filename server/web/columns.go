@@ -67,8 +67,8 @@ func (c videoColumn) Meaning() string {
 func (c videoColumn) kind() string                  { return c.Kind }
 func (c videoColumn) value(video *client.Video) any { return c.Value(video) }
 
-// reasonUnknown says why the gained views of a video are unknown although it has numbers: it has been tracked for less than 7 days. It returns "" for
-// other columns and other reasons.
+// reasonUnknown returns the text that says why the cell is empty, if the column is that of the views gained in 7 days, and the video has numbers but has
+// been tracked for less than 7 days. Otherwise it returns "".
 func (c videoColumn) reasonUnknown(video *client.Video) string {
 	if c.Name != "views_gained_7d" || video.ViewsGained7D != nil || video.LatestViews == nil || video.LatestUpdatedAt == nil {
 		return ""

@@ -144,7 +144,7 @@ func splitLinks(text string) []string {
 // addressPattern matches a word that can be a mistyped link, or the link of a platform that is not supported.
 var addressPattern = regexp.MustCompile(`://|^[^\s/]+\.[^\s/]+/`)
 
-// pastedText has what each line of a pasted text contains. Empty lines are left out.
+// pastedText is the content of a pasted text, line by line: links, repeated links and other lines. Empty lines are left out.
 type pastedText struct {
 	Links    []string // links in order and without duplicates. For a line without links, the words that can be mistyped links
 	Repeated []string // links of an earlier line, once for each further line

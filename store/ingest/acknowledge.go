@@ -54,11 +54,12 @@ func acknowledgeTargets(tx *gorm.DB, c queue.Claim, now, fetchedAt db.Instant, o
 	}), rows)
 	// The bucket and the token of the claim are repeated in each row of the list u. If they were parameters of
 	// the statement, PostgreSQL and SQLite would choose slow query plans.
-	// requested says that the target was requested since its claim.
+	// requested is an SQL condition: the target was requested since its claim.
 	const requested = "fetch_targets.requested_at > u.requested_at"
-	// restarted says that a request has made the target active, and that the fetch gave no numbers, which must not change this state.
+	// restarted is an SQL condition: a request has made the target active during the fetch, and the fetch gave no numbers. The target must then stay
+	// active.
 	const restarted = "(" + requested + " AND u.fetched_at IS NULL)"
-	// rerouted says that the request has also set the route to the first source.
+	// rerouted is an SQL condition: the request has also set the route of the target to the first source.
 	const rerouted = "(" + restarted + " AND u.was_inactive)"
 	err = tx.Exec(list+`UPDATE fetch_targets SET claimed_by = NULL, token = NULL, pace = u.pace, detail = u.detail, suspect = u.suspect,
   attempts = CASE WHEN `+restarted+` THEN fetch_targets.attempts ELSE u.attempts END,

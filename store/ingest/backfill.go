@@ -13,7 +13,7 @@ import (
 // MaxPinned is the maximum number of videos, of any age, that an account can pin at the top of its list.
 const MaxPinned = 3
 
-// minFullPage is the minimum number of videos on a full page of a source, unless photos or reposts fill the page.
+// minFullPage is the minimum number of videos on a full page of a source. A full page has fewer videos only if it also lists photos or reposts.
 const minFullPage = 10
 
 // If a list is too short to reach the last known upload, the next list is requested with the next of these
