@@ -44,8 +44,9 @@ type reportPage struct {
 	Name   string // name of the collection when the report was made
 	// Continues is the report that this report continues; nil if it continues none.
 	Continues *store.Report
-	Videos    []reportRow
-	Checksum  string // SHA-256 of the report
+	Videos    []reportRow // rows of the table that the page shows; for a CSV file, all rows
+	View      tableView   // shown page of the table; not set for a CSV file
+	Checksum  string      // SHA-256 of the report
 	Tiles     []tile
 	Chart     chart
 	Amounts   *amounts // amounts to pay to the accounts; nil if the query of the page has no rate, or if the terms were refused
@@ -89,10 +90,24 @@ func (r reportRow) Platform() link.Platform {
 	return parsed.Platform
 }
 
-// fillRows sets the rows of the page to all videos of the report, with the captions and the names of the accounts that the page shows.
-func (p *reportPage) fillRows() {
-	p.Videos = make([]reportRow, len(p.Report.Videos))
-	for n, video := range p.Report.Videos {
+// fillReportRows sets the rows of the page to the videos on the requested page of the table, with the captions and the names of the accounts that the page
+// shows. For a CSV file, it sets them to all videos. If the requested page is after the last one, the page has no rows.
+func (v *visit) fillReportRows(p *reportPage) error {
+	videos := p.Report.Videos
+	if v.needsReportVideos() && v.csvPart() == "" {
+		n, err := v.pageNumber()
+		if err != nil {
+			return err
+		}
+		p.View = tableView{Page: n, query: v.r.URL.Query()}
+		p.View.setRowCount(int64(len(videos)), int64(len(videos)+pageSize-1)/pageSize)
+		if int64(n) > max(1, p.View.TotalPages) {
+			return nil
+		}
+		videos = videos[(n-1)*pageSize : min(len(videos), n*pageSize)]
+	}
+	p.Videos = make([]reportRow, len(videos))
+	for n, video := range videos {
 		row := newReportRow(video)
 		if p.WithCaptions {
 			row.Title = strings.TrimSpace(textOf(video.Title))
@@ -102,6 +117,7 @@ func (p *reportPage) fillRows() {
 		}
 		p.Videos[n] = row
 	}
+	return nil
 }
 
 // hasNames returns true if a report has the captions and the names of the accounts. Older reports have only links.
@@ -231,7 +247,12 @@ func (v *visit) renderReport(status int, refusedShare form) error {
 		return err
 	}
 	content.WithCaptions, content.WithAccounts = true, true
-	content.fillRows()
+	if err := v.fillReportRows(&content); err != nil {
+		return err
+	}
+	if v.redirectToLastPage(content.View) {
+		return nil
+	}
 	if !hasNames(&content.Report) {
 		if err := v.addPresentNames(&content.Report, content.Videos); err != nil {
 			return err

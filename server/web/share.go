@@ -251,7 +251,9 @@ func (s *shareVisit) loadContent(page *sharePage) error {
 		if err := s.loadReport(page); err != nil {
 			return err
 		}
-		return s.choosePage(page)
+		err := s.visit.fillReportRows(page.Report)
+		page.View = page.Report.View
+		return err
 	}
 	if err := s.loadSums(page); err != nil {
 		return err
@@ -274,8 +276,8 @@ func (s *shareVisit) loadContent(page *sharePage) error {
 	return nil
 }
 
-// loadReport sets the fields of page for a report. It reads only the report, and the number of the report that it continues. So the page shows nothing that
-// was not frozen when the report was made.
+// loadReport sets the fields of page for a report, without the rows of the table. It reads only the report, and the number of the report that it
+// continues. So the page shows nothing that was not frozen when the report was made.
 func (s *shareVisit) loadReport(page *sharePage) error {
 	report, err := s.visit.loadReport("/reports/" + s.share.Report.ID.String())
 	if err != nil {
@@ -283,7 +285,6 @@ func (s *shareVisit) loadReport(page *sharePage) error {
 	}
 	report.Checksum = s.share.Report.Checksum
 	report.WithCaptions, report.WithAccounts = s.settings.ShowCaptions && hasNames(&report.Report), s.settings.ShowAccounts && len(report.Report.Accounts) > 0
-	report.fillRows()
 	page.Report, page.Metrics, page.Chart, page.Tiles, page.Period = &report, nil, &report.Chart, report.Tiles, report.Chart.Period
 	if !s.settings.ShowHistory {
 		page.Chart = nil
@@ -299,22 +300,6 @@ func (s *shareVisit) loadReport(page *sharePage) error {
 	default:
 		// The first text of a summary is the number of videos, which is the last tile of a report.
 		page.Summary = page.Period.Text() + " · " + summarise(slices.Concat(page.Tiles[len(page.Tiles)-1:], page.Tiles[:len(page.Tiles)-1]), page.Period.Days, 0)
-	}
-	return nil
-}
-
-// choosePage keeps only the videos of a report that belong on the requested page of its table, and removes the others. If the visitor requested a CSV
-// file, it keeps all videos.
-func (s *shareVisit) choosePage(page *sharePage) error {
-	n, err := s.visit.pageNumber()
-	if err != nil || !s.visit.needsReportVideos() || s.visit.csvPart() != "" {
-		return err
-	}
-	rows := page.Report.Videos
-	page.View = tableView{Page: n, query: s.visit.r.URL.Query()}
-	page.View.setRowCount(int64(len(rows)), int64(len(rows)+pageSize-1)/pageSize)
-	if int64(n) <= page.View.TotalPages { // the browser is redirected to the last page otherwise
-		page.Report.Videos = rows[(n-1)*pageSize : min(len(rows), n*pageSize)]
 	}
 	return nil
 }
