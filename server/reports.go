@@ -49,7 +49,8 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	if err != nil {
 		return nil, err
 	}
-	return api.CreateReport201JSONResponse(toAPIReportSummary(made, caller.View)), nil
+	summary, err := toAPIReportSummary(made, caller.View)
+	return api.CreateReport201JSONResponse(summary), err
 }
 
 // startOfContinuation returns the first day of a new report that continues an earlier report of the collection: the day after the end of the earlier report.
@@ -232,7 +233,7 @@ func (s *Server) ListReports(ctx context.Context, r api.ListReportsRequestObject
 	if err != nil {
 		return nil, err
 	}
-	return answerList(ctx, s, listRequest[store.Report]{page: page, encode: newRowEncoder(toAPIReportSummary), allRows: true,
+	return answerList(ctx, s, listRequest[store.Report]{page: page, encode: encodeReportSummary, allRows: true,
 		find: func(o *store.Org, w store.Window, _ func(*store.Report) error) (*store.List[store.Report], error) {
 			query.Window = w
 			return o.ListReports(ctx, query)
@@ -385,17 +386,36 @@ type ignoredJSON struct{}
 // UnmarshalJSON does nothing.
 func (*ignoredJSON) UnmarshalJSON([]byte) error { return nil }
 
+// encodeReportSummary appends the JSON of a report's description to out.
+func encodeReportSummary(out []byte, r *store.Report, v View) ([]byte, error) {
+	summary, err := toAPIReportSummary(*r, v)
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(summary)
+	return append(out, encoded...), err
+}
+
 // toAPIReportSummary converts the description of a report to the JSON type of the API. If v masks metrics, the checksum and the size are null, because
-// a caller could guess the counts of a small report and compare the checksum.
-func toAPIReportSummary(r store.Report, v View) api.ReportSummary {
+// a caller could guess the counts of a small report and compare the checksum. The overlaps are null then, too, because they depend on gained views.
+func toAPIReportSummary(r store.Report, v View) (api.ReportSummary, error) {
 	out := api.ReportSummary{ID: r.ID, Number: r.Number, CollectionID: r.CollectionID, CollectionName: r.CollectionName, IncludeChildren: r.IncludeChildren,
 		StartDate: toAPIDate(r.StartDate), EndDate: toAPIDate(r.EndDate), ContinuesReportID: r.ContinuesReportID, CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
 		Bytes: v.Count(&r.Bytes), Access: api.Access(r.Access), Hash: r.Hash, ShareExpiresAt: toAPITimePtr(r.ShareExpiresAt)}
-	if !v.masked {
-		out.Checksum = &r.Checksum
-	}
 	if r.DisplaySettings != nil {
 		out.DisplaySettings = json.RawMessage(*r.DisplaySettings)
 	}
-	return out
+	if v.masked {
+		return out, nil
+	}
+	out.Checksum = &r.Checksum
+	overlaps, err := r.ListOverlaps()
+	if overlaps != nil {
+		out.Overlaps = make([]api.ReportOverlap, len(overlaps))
+		for n, o := range overlaps {
+			out.Overlaps[n] = api.ReportOverlap{ReportID: o.ReportID, Number: o.Number, CollectionName: o.CollectionName,
+				StartDate: toAPIDate(o.StartDate), EndDate: toAPIDate(o.EndDate), Videos: o.Videos}
+		}
+	}
+	return out, err
 }

@@ -36,6 +36,7 @@ type Report struct {
 	// ContinuesReportID is the id of the earlier report that this report continues: this report begins with the views at the end of the earlier report. It
 	// is nil if the report continues no report.
 	ContinuesReportID *uuid.UUID
+	OverlapsJSON      *string    // JSON of the earlier reports that count the same views; see ListOverlaps
 	CreatedBy         uuid.UUID  // id of the API token with which the report was made
 	CreatedAt         db.Instant `gorm:"autoCreateTime:false"`
 	Checksum          string     // SHA-256 of the document, in hexadecimal digits
@@ -46,7 +47,8 @@ type Report struct {
 // reportRow is a row of reports: a report with its compressed document.
 type reportRow struct {
 	Report
-	Content []byte
+	GainedDays []byte // result of gainedDays; nil if the report was made by a version of ReelTally that did not store it
+	Content    []byte
 }
 
 func (reportRow) TableName() string { return "reports" }
@@ -88,34 +90,38 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 			row.CollectionName = c.Name
 		}
 	}
-	write := func() error {
+	row.GainedDays = gainedDays(totals.Videos)
+	// fill sets the fields that depend on the other reports of the organisation, and the document.
+	fill := func(reports *gorm.DB) error {
+		reports = reports.Session(&gorm.Session{}) // so that it can be used for several statements
+		if row.Number, err = nextReportNumber(reports); err != nil {
+			return db.Translate(err)
+		}
+		if err := row.setOverlaps(reports); err != nil {
+			return db.Translate(err)
+		}
 		return row.setDocument(func(w io.Writer) error { return n.Document(w, row.Report, totals) })
 	}
-	// Making the document can take long, so it is made before the transaction, which locks the organisation. The document contains the
-	// report's number, so it is made again if another report takes this number meanwhile. The last attempt makes it inside the transaction.
+	// This can take long, so it is done before the transaction, which locks the organisation. It is done again if another report takes the number of this
+	// report meanwhile. The last attempt does it inside the transaction.
 	attempt := 0
 	err = db.RetryOnDuplicate(func() error {
 		attempt++
 		last := attempt == maxDocumentAttempts
 		if !last {
-			if row.Number, err = o.nextReportNumber(o.scopedQuery(ctx, "reports")); err != nil {
-				return db.Translate(err)
-			}
-			if err := write(); err != nil {
+			if err := fill(o.scopedQuery(ctx, "reports")); err != nil {
 				return err
 			}
 		}
 		return o.changeData(ctx, func(t OrgTx) error {
-			next, err := o.nextReportNumber(db.Scoped(t.Tx, "reports", o.id))
-			switch {
-			case err != nil:
-				return err
-			case last:
-				row.Number = next
-				if err := write(); err != nil {
+			reports := db.Scoped(t.Tx, "reports", o.id)
+			if last {
+				if err := fill(reports); err != nil {
 					return err
 				}
-			case next != row.Number:
+			} else if next, err := nextReportNumber(reports); err != nil {
+				return err
+			} else if next != row.Number {
 				return db.ErrDuplicate
 			}
 			return t.Tx.Create(&row).Error
@@ -156,7 +162,7 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 }
 
 // nextReportNumber returns the number of the organisation's next report, or a *LimitError. The parameter "reports" is a query for all reports of the organisation.
-func (o *Org) nextReportNumber(reports *gorm.DB) (int64, error) {
+func nextReportNumber(reports *gorm.DB) (int64, error) {
 	var last int64
 	if err := reports.Select("COALESCE(MAX(reports.number), 0)").Scan(&last).Error; err != nil {
 		return 0, err
@@ -170,7 +176,7 @@ func (o *Org) nextReportNumber(reports *gorm.DB) (int64, error) {
 
 // Report returns the report with the given id without its document, or ErrNotFound.
 func (o *Org) Report(ctx context.Context, id uuid.UUID) (Report, error) {
-	row, err := o.reportRow(o.scopedQuery(ctx, "reports").Omit("content"), id)
+	row, err := o.reportRow(o.scopedQuery(ctx, "reports").Omit("gained_days", "content"), id)
 	return row.Report, err
 }
 
@@ -179,7 +185,7 @@ func (o *Org) Report(ctx context.Context, id uuid.UUID) (Report, error) {
 func (o *Org) UpdateReport(ctx context.Context, id uuid.UUID, p SharingPatch) (Report, error) {
 	var r Report
 	err := o.changeData(ctx, func(t OrgTx) error {
-		row, err := o.reportRow(db.Scoped(t.Tx, "reports", o.id).Omit("content"), id)
+		row, err := o.reportRow(db.Scoped(t.Tx, "reports", o.id).Omit("gained_days", "content"), id)
 		if err != nil {
 			return err
 		}

@@ -117,7 +117,7 @@ var collectionColumns = []db.Column[Collection]{
 	{Name: "updated_at", Set: func(c *Collection, row *db.Values, i int) { c.UpdatedAt = row.Instant(i) }},
 }
 
-// reportColumns lists the columns that are read from the table "reports" for lists of reports. The column of the document is not one of them.
+// reportColumns lists the columns that are read from the table "reports" for lists of reports. The columns of the document and of the gained days are not among them.
 var reportColumns = []db.Column[Report]{
 	{Name: "organisation_id", Set: func(r *Report, row *db.Values, i int) { r.OrganisationID = row.ID(i) }},
 	{Name: "id", Set: func(r *Report, row *db.Values, i int) { r.ID = row.ID(i) }},
@@ -128,6 +128,7 @@ var reportColumns = []db.Column[Report]{
 	{Name: "start_date", Set: func(r *Report, row *db.Values, i int) { r.StartDate = row.Day(i) }},
 	{Name: "end_date", Set: func(r *Report, row *db.Values, i int) { r.EndDate = row.Day(i) }},
 	{Name: "continues_report_id", Set: func(r *Report, row *db.Values, i int) { r.ContinuesReportID = row.OptionalUUID(i) }},
+	{Name: "overlaps_json", Set: func(r *Report, row *db.Values, i int) { r.OverlapsJSON = row.OptionalText(i) }},
 	{Name: "created_by", Set: func(r *Report, row *db.Values, i int) { r.CreatedBy = row.ID(i) }},
 	{Name: "created_at", Set: func(r *Report, row *db.Values, i int) { r.CreatedAt = row.Instant(i) }},
 	{Name: "access", Set: func(r *Report, row *db.Values, i int) { r.Access = Access(row.String(i)) }},

@@ -919,6 +919,16 @@ type ReportCollection struct {
 	Name string             `json:"name"`
 }
 
+// ReportOverlap defines model for ReportOverlap.
+type ReportOverlap struct {
+	CollectionName string             `json:"collection_name"`
+	EndDate        openapi_types.Date `json:"end_date"`
+	Number         int64              `json:"number"`
+	ReportID       openapi_types.UUID `json:"report_id"`
+	StartDate      openapi_types.Date `json:"start_date"`
+	Videos         int64              `json:"videos"`
+}
+
 // ReportPage defines model for ReportPage.
 type ReportPage struct {
 	Data       []ReportSummary `json:"data"`
@@ -982,6 +992,7 @@ type ReportSummary struct {
 	ID                openapi_types.UUID  `json:"id"`
 	IncludeChildren   bool                `json:"include_children"`
 	Number            int64               `json:"number"`
+	Overlaps          []ReportOverlap     `json:"overlaps"`
 	ShareExpiresAt    *string             `json:"share_expires_at"`
 	StartDate         openapi_types.Date  `json:"start_date"`
 }

@@ -1753,6 +1753,27 @@ type ReportCollection struct {
 	Name string `json:"name"`
 }
 
+// ReportOverlap An earlier report that counts some of the same views as a report.
+type ReportOverlap struct {
+	// CollectionName The name of the collection when the earlier report was made.
+	CollectionName string `json:"collection_name"`
+
+	// EndDate The last day of the earlier report's period.
+	EndDate openapi_types.Date `json:"end_date"`
+
+	// Number The number of the earlier report.
+	Number int64 `json:"number"`
+
+	// ReportID The id of the earlier report.
+	ReportID openapi_types.UUID `json:"report_id"`
+
+	// StartDate The first day of the earlier report's period.
+	StartDate openapi_types.Date `json:"start_date"`
+
+	// Videos The number of videos that gained views on the same days in both reports.
+	Videos int64 `json:"videos"`
+}
+
 // ReportPage One page of the reports of a collection.
 type ReportPage struct {
 	// Data The reports, in the requested order.
@@ -1928,6 +1949,12 @@ type ReportSummary struct {
 
 	// Number The number of the report. The organisation's first report has the number 1, and each new report has the next number.
 	Number int64 `json:"number"`
+
+	// Overlaps The earlier reports of the organisation that count some of the same views, the newest first: at least one video gained views on the same
+	// day in both reports. If you pay people by both, you pay twice for these views. ReelTally compares the 100 newest reports whose periods have
+	// a day in common with this report. The report that this report continues is not among them, and later reports are not added. Null for
+	// limited and basic tiers. Also null if an older version of ReelTally made the report; it is also in no other list of overlaps then.
+	Overlaps []ReportOverlap `json:"overlaps"`
 
 	// ShareExpiresAt When the share page closes; null if it stays open. A closed share page answers like one that does not exist.
 	ShareExpiresAt *time.Time `json:"share_expires_at"`

@@ -1024,6 +1024,22 @@ export interface ReportCollection {
   name: string;
 }
 
+/** An earlier report that counts some of the same views as a report. */
+export interface ReportOverlap {
+  /** The name of the collection when the earlier report was made. */
+  collection_name: string;
+  /** The last day of the earlier report's period. */
+  end_date: string;
+  /** The number of the earlier report. */
+  number: number;
+  /** The id of the earlier report. */
+  report_id: string;
+  /** The first day of the earlier report's period. */
+  start_date: string;
+  /** The number of videos that gained views on the same days in both reports. */
+  videos: number;
+}
+
 /** One page of the reports of a collection. */
 export interface ReportPage {
   /** The reports, in the requested order. */
@@ -1136,6 +1152,8 @@ export interface ReportSummary {
   include_children: boolean;
   /** The number of the report. */
   number: number;
+  /** The earlier reports of the organisation that count some of the same views, the newest first: at least one video gained views on the same day in both reports. */
+  overlaps: ReportOverlap[] | null;
   /** When the share page closes; null if it stays open. */
   share_expires_at: string | null;
   /** The first day of the period. */

@@ -44,12 +44,14 @@ type reportPage struct {
 	Name   string // name of the collection when the report was made
 	// Continues is the report that this report continues; nil if it continues none.
 	Continues *store.Report
-	Videos    []reportRow // rows of the table that the page shows; for a CSV file, all rows
-	View      tableView   // shown page of the table; not set for a CSV file
-	Checksum  string      // SHA-256 of the report
-	Tiles     []tile
-	Chart     chart
-	Amounts   *amounts // amounts to pay to the accounts; nil if the query of the page has no rate, or if the terms were refused
+	// Overlaps are the earlier reports that count some of the same views. They are only on the page for members, and if the tier shows numbers.
+	Overlaps []store.ReportOverlap
+	Videos   []reportRow // rows of the table that the page shows; for a CSV file, all rows
+	View     tableView   // shown page of the table; not set for a CSV file
+	Checksum string      // SHA-256 of the report
+	Tiles    []tile
+	Chart    chart
+	Amounts  *amounts // amounts to pay to the accounts; nil if the query of the page has no rate, or if the terms were refused
 	// AmountsForm has the query of the page as its values, of which the rate, the cap, the currency and start_views are fields of the form "Amounts to pay".
 	AmountsForm form
 	StartViews  startViews
@@ -274,6 +276,11 @@ func (v *visit) renderReport(status int, refusedShare form) error {
 		return err
 	}
 	content.Checksum, content.ShareForm = saved.Checksum, refusedShare
+	if !v.hidesNumbers() {
+		if content.Overlaps, err = saved.ListOverlaps(); err != nil {
+			return err
+		}
+	}
 	settings, err := settingsOf(saved.DisplaySettings, "")
 	if err != nil {
 		return err

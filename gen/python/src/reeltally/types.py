@@ -1017,6 +1017,23 @@ class ReportCollection(TypedDict):
     name: str
 
 
+class ReportOverlap(TypedDict):
+    """An earlier report that counts some of the same views as a report."""
+
+    # The name of the collection when the earlier report was made.
+    collection_name: str
+    # The last day of the earlier report's period.
+    end_date: str
+    # The number of the earlier report.
+    number: int
+    # The id of the earlier report.
+    report_id: str
+    # The first day of the earlier report's period.
+    start_date: str
+    # The number of videos that gained views on the same days in both reports.
+    videos: int
+
+
 class ReportPage(TypedDict):
     """One page of the reports of a collection."""
 
@@ -1133,6 +1150,8 @@ class ReportSummary(TypedDict):
     include_children: bool
     # The number of the report.
     number: int
+    # The earlier reports of the organisation that count some of the same views, the newest first: at least one video gained views on the same day in both reports.
+    overlaps: list[ReportOverlap] | None
     # When the share page closes; null if it stays open.
     share_expires_at: str | None
     # The first day of the period.

@@ -1,0 +1,112 @@
+package server_test
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/store"
+)
+
+func TestCreateReport_namesEarlierReportsThatCountTheSameViews(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		launch, spring, other := c.createNamedCollection("Launch"), c.createNamedCollection("Spring"), c.createNamedCollection("Other")
+		one, two, three, still, late := c.track(videoURL(1)), c.track(videoURL(2)), c.track(videoURL(3)), c.track(videoURL(4)), c.track(videoURL(5))
+		c.addVideos(launch, one, two, still)
+		c.addVideos(spring, two, three, still, late)
+		c.addVideos(other, three)
+		begin := a.daysAgo(0)
+		for day := range int64(6) {
+			a.fetch(viewsByVideo(map[byte]int64{'1': 1000 + 10*day, '2': 2000 + 10*day, '3': 3000 + 10*day, '4': 500, '5': 100 + 10*day}))
+			if day == 2 {
+				c.addVideos(launch, late) // so it gains views on other days than in a report of the first three days
+			}
+			a.Clock.Advance(24 * time.Hour)
+		}
+		period := func(from, to int) map[string]any {
+			day := func(n int) string { return a.daysAgo(6 - n) }
+			return map[string]any{"start_date": day(from), "end_date": day(to)}
+		}
+		require.Equal(t, begin, period(0, 5)["start_date"])
+
+		ofLaunch, _ := c.createReportWith(launch, period(1, 2))
+		require.Empty(t, ofLaunch.Overlaps, "the first report of an organisation has no earlier reports")
+		ofSpring, _ := c.createReportWith(spring, period(1, 5))
+		overlap := func(r client.ReportSummary, videos int64) client.ReportOverlap {
+			return client.ReportOverlap{ReportID: r.ID, Number: r.Number, CollectionName: r.CollectionName, StartDate: r.StartDate, EndDate: r.EndDate, Videos: videos}
+		}
+		require.Equal(t, []client.ReportOverlap{overlap(ofLaunch, 1)}, ofSpring.Overlaps, "only video 2 gained views in both reports: video 4 gained none")
+		later, _ := c.createReportWith(launch, period(3, 5))
+		require.Equal(t, []client.ReportOverlap{overlap(ofSpring, 2)}, later.Overlaps, "video 2 and the late video gained views on the same days as in the report of the other collection")
+		ofOther, _ := c.createReportWith(other, period(1, 5))
+		require.Equal(t, []client.ReportOverlap{overlap(ofSpring, 1)}, ofOther.Overlaps)
+		continued, _ := c.createReportWith(launch, map[string]any{"continues_report_id": ofLaunch.ID, "end_date": a.daysAgo(1)})
+		require.Equal(t, []client.ReportOverlap{overlap(later, 3), overlap(ofSpring, 2)}, continued.Overlaps, "a report does not overlap with the report that it continues")
+		again, _ := c.createReportWith(launch, map[string]any{"continues_report_id": ofLaunch.ID, "end_date": a.daysAgo(1)})
+		require.Equal(t, []client.ReportOverlap{overlap(continued, 3), overlap(later, 3), overlap(ofSpring, 2)}, again.Overlaps, "two reports that continue the same report count the same views")
+
+		listed := decode[client.ReportPage](c.send(http.MethodGet, "/collections/"+launch.String()+"/reports", nil).requireStatus(http.StatusOK)).Data
+		require.Equal(t, []client.ReportSummary{again, continued, later, ofLaunch}, listed)
+		v := c.newSignedInVisitor(t)
+		page := textOf(v.visit("/collection/report/" + ofSpring.ID.String()).parsePage())
+		require.Contains(t, page, "This report counts some views that an earlier report counts, too. If you pay people by both, you pay twice for these views.")
+		require.Contains(t, page, "Report 1 of Launch, "+ofLaunch.StartDate.String()+" to "+ofLaunch.EndDate.String()+": 1 video gained views on the same days")
+		require.NotContains(t, textOf(v.visit("/collection/report/"+ofLaunch.ID.String()).parsePage()), "pay twice")
+		shared := c.shareReport(spring, ofSpring.ID, map[string]any{"access": "public"})
+		require.NotContains(t, string((&visitor{app: a, t: t}).visit(shared).requireStatus(http.StatusOK).body), "Launch", "visitors must not see the names of other collections")
+
+		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierBasic))
+		a.Clock.Advance(2 * time.Second)
+		masked := decode[client.ReportPage](c.send(http.MethodGet, "/collections/"+launch.String()+"/reports", nil).requireStatus(http.StatusOK)).Data
+		require.Nil(t, masked[0].Overlaps)
+		require.NotContains(t, textOf(v.visit("/collection/report/"+ofSpring.ID.String()).parsePage()), "pay twice")
+		require.NoError(t, a.SetTier(t.Context(), c.org.ID, store.TierPremium))
+		a.Clock.Advance(2 * time.Second)
+		c.requireReportsOfOlderVersions(spring, period(1, 5))
+	})
+}
+
+// requireReportsOfOlderVersions makes all reports of the organisation look like reports of a version of ReelTally that did not compare reports, and requires
+// that their overlaps are unknown, and that a new report with the given request body names none of them.
+func (c *caller) requireReportsOfOlderVersions(collection uuid.UUID, body map[string]any) {
+	c.t.Helper()
+	c.app.Exec(c.t, "UPDATE reports SET gained_days = NULL, overlaps_json = NULL")
+	created, _ := c.createReportWith(collection, body)
+	require.Empty(c.t, created.Overlaps)
+	reports := decode[client.ReportPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/reports", nil).requireStatus(http.StatusOK)).Data
+	require.NotNil(c.t, reports[0].Overlaps)
+	require.Nil(c.t, reports[1].Overlaps)
+}
+
+func TestCreateReport_namesReportsThatAreMadeAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection := c.createNamedCollection("Launch")
+		c.addVideos(collection, c.track(videoURL(1)))
+		for day := range int64(3) {
+			a.fetch(viewsByVideo(map[byte]int64{'1': 1000 + 10*day}))
+			a.Clock.Advance(24 * time.Hour)
+		}
+		const reports = 6
+		var group sync.WaitGroup
+		made := make([]response, reports)
+		for n := range made {
+			group.Go(func() {
+				made[n] = c.send(http.MethodPost, "/collections/"+collection.String()+"/reports", map[string]any{})
+			})
+		}
+		group.Wait()
+		for _, response := range made {
+			report := decode[client.ReportSummary](response.requireStatus(http.StatusCreated))
+			require.Len(t, report.Overlaps, int(report.Number-1), "each report must name all earlier reports")
+		}
+	})
+}

@@ -1,0 +1,119 @@
+package store
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+// This file finds the earlier reports that count the same gained views as a new report. If people are paid by both reports, they are paid twice for these
+// views.
+
+// MaxReportOverlaps is the highest number of reports with which CreateReport compares a new report.
+const MaxReportOverlaps = 100
+
+// ReportOverlap is an earlier report of the organisation that counts views which a new report counts, too: in both reports, at least one video gained
+// views on the same day.
+type ReportOverlap struct {
+	ReportID       uuid.UUID `json:"report_id"`
+	Number         int64     `json:"number"`
+	CollectionName string    `json:"collection_name"` // name of the collection when the earlier report was made
+	StartDate      db.Date   `json:"start_date"`
+	EndDate        db.Date   `json:"end_date"`
+	Videos         int64     `json:"videos"` // number of videos that gained views on the same days in both reports
+}
+
+// gainedDays encodes the days on which the videos of a report gained views. Each video that gained views has 24 bytes: its id, and the first and the last
+// of the days as big-endian numbers. They have the order of the videos, which must be sorted by id.
+func gainedDays(videos []CollectionVideo) []byte {
+	encoded := make([]byte, 0, len(videos)*gainedDaysSize)
+	for _, v := range videos {
+		if v.Gained == nil || *v.Gained == 0 {
+			continue
+		}
+		// The gain begins after StartDay. If a report continues another, a late count can change the views of StartDay itself: EndDay is then the same day.
+		encoded = append(encoded, v.ID[:]...)
+		encoded = binary.BigEndian.AppendUint32(encoded, uint32(min(*v.StartDay+1, *v.EndDay))) //nolint:gosec // decoded with the same conversion
+		encoded = binary.BigEndian.AppendUint32(encoded, uint32(*v.EndDay))                     //nolint:gosec // decoded with the same conversion
+	}
+	return encoded
+}
+
+// gainedDaysSize is the number of bytes that gainedDays writes for each video.
+const gainedDaysSize = 24
+
+// countOverlaps returns the number of videos that gained views on the same days in two reports. Its arguments are results of gainedDays.
+func countOverlaps(a, b []byte) (videos int64) {
+	for len(a) >= gainedDaysSize && len(b) >= gainedDaysSize {
+		switch bytes.Compare(a[:16], b[:16]) {
+		case -1:
+			a = a[gainedDaysSize:]
+		case 1:
+			b = b[gainedDaysSize:]
+		default:
+			// The days are after 1970, so their bytes have the order of the days.
+			if bytes.Compare(a[16:20], b[20:24]) <= 0 && bytes.Compare(b[16:20], a[20:24]) <= 0 {
+				videos++
+			}
+			a, b = a[gainedDaysSize:], b[gainedDaysSize:]
+		}
+	}
+	return videos
+}
+
+// setOverlaps compares a new report with the newest MaxReportOverlaps reports whose periods have a day in common with its own, and sets its field OverlapsJSON.
+// The parameter reports is a query for all reports of the organisation. A report that the new report continues counts other views, so it is left out. So are
+// reports of versions of ReelTally that did not store the days of the gains.
+func (r *reportRow) setOverlaps(reports *gorm.DB) error {
+	earlier := reports.Select("reports.id, reports.number, reports.collection_name, reports.start_date, reports.end_date, reports.gained_days").
+		Where("reports.start_date <= ? AND reports.end_date >= ? AND reports.gained_days IS NOT NULL", r.EndDate, r.StartDate).
+		Order("reports.number DESC").Limit(MaxReportOverlaps)
+	if r.ContinuesReportID != nil {
+		earlier = earlier.Where("reports.id <> ?", *r.ContinuesReportID)
+	}
+	overlaps := []ReportOverlap{}
+	rows, err := earlier.Rows()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var o ReportOverlap
+		var days sql.RawBytes // one row at a time and without a copy, because all rows together can have 12 MB
+		if err := rows.Scan(&o.ReportID, &o.Number, &o.CollectionName, &o.StartDate, &o.EndDate, &days); err != nil {
+			return err
+		}
+		if o.Videos = countOverlaps(r.GainedDays, days); o.Videos > 0 {
+			overlaps = append(overlaps, o)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(overlaps)
+	if err != nil {
+		return err
+	}
+	r.OverlapsJSON = new(string(encoded))
+	return nil
+}
+
+// ListOverlaps returns the earlier reports that count the same views, the newest first. It returns nil if they are unknown, because a version of ReelTally
+// without them made the report.
+func (r *Report) ListOverlaps() ([]ReportOverlap, error) {
+	if r.OverlapsJSON == nil {
+		return nil, nil
+	}
+	var overlaps []ReportOverlap
+	if err := json.Unmarshal([]byte(*r.OverlapsJSON), &overlaps); err != nil {
+		return nil, fmt.Errorf("report %s: %w", r.ID, err)
+	}
+	return overlaps, nil
+}

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/store/internal/db"
+)
+
+func TestCountOverlaps_countsVideosThatGainedViewsOnTheSameDay(t *testing.T) {
+	t.Parallel()
+	drawReport := func(t *rapid.T, label string) []CollectionVideo {
+		videos := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) CollectionVideo {
+			v := CollectionVideo{ID: uuid.UUID{15: rapid.Byte().Draw(t, "id") % 20}}
+			if rapid.IntRange(0, 9).Draw(t, "known") > 0 {
+				start := db.Date(20_000 + rapid.Int32Range(0, 6).Draw(t, "start"))
+				end := start + db.Date(rapid.Int32Range(0, 4).Draw(t, "days"))
+				v.StartDay, v.EndDay = &start, &end
+				if gained := rapid.Int64Range(-1, 5).Draw(t, "gained"); start < end || gained != 0 {
+					v.Gained = &gained
+				}
+			}
+			return v
+		}), 15, 20, func(v CollectionVideo) uuid.UUID { return v.ID }).Draw(t, label)
+		slices.SortFunc(videos, func(a, b CollectionVideo) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+		return videos
+	}
+	days := func(v CollectionVideo) (days []db.Date) {
+		if v.Gained == nil || *v.Gained == 0 {
+			return nil
+		}
+		if *v.StartDay == *v.EndDay {
+			return []db.Date{*v.EndDay}
+		}
+		for day := *v.StartDay + 1; day <= *v.EndDay; day++ {
+			days = append(days, day)
+		}
+		return days
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		one, two := drawReport(t, "one"), drawReport(t, "two")
+		var want int64
+		for _, a := range one {
+			for _, b := range two {
+				if a.ID == b.ID && slices.ContainsFunc(days(a), func(d db.Date) bool { return slices.Contains(days(b), d) }) {
+					want++
+				}
+			}
+		}
+		require.Equal(t, want, countOverlaps(gainedDays(one), gainedDays(two)))
+		require.Equal(t, want, countOverlaps(gainedDays(two), gainedDays(one)))
+	})
+}
