@@ -69,7 +69,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackRequest) ([]Tracked, err
 		}
 		plan := newAccountPlan(r, accounts, org, t.Now)
 		out = plan.results
-		if org.isLimited() { // with a subscription, no account is pending
+		if org.hasNoSubscription() { // with a subscription, no account is pending
 			if err := t.markPendingAccounts(out, plan.already); err != nil {
 				return err
 			}
@@ -85,7 +85,7 @@ func (o *Org) trackAccounts(ctx context.Context, r TrackRequest) ([]Tracked, err
 			return err
 		}
 		markDeferred(out, entries)
-		if !org.isLimited() {
+		if !org.hasNoSubscription() {
 			if err := t.resumeVideosOf(plan.recent, plan.trackingType, LaneOf(org)); err != nil {
 				return err
 			}
@@ -123,7 +123,7 @@ func newAccountPlan(r TrackRequest, accounts []*Account, org Organisation, now d
 	fetched := org.fetchedItems(len(accounts), r.Allowance)
 	seen := make(map[uuid.UUID]bool, len(accounts))
 	for i, a := range accounts {
-		p.results[i] = Tracked{ID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked, WithoutSubscription: org.isLimited()}
+		p.results[i] = Tracked{ID: a.ID, Existing: a.Tracked || a.Removed, Already: a.Tracked, WithoutSubscription: org.hasNoSubscription()}
 		if kind := a.TypeOrDefault(); a.Tracked && r.Type != "" && kind != r.Type {
 			p.results[i].KeptType = kind
 		}

@@ -51,13 +51,13 @@ type Organisation struct {
 	DeletingSince *db.Instant
 }
 
-// isLimited returns true if the organisation has no subscription, so that only a part of its videos and accounts is fetched.
-func (o Organisation) isLimited() bool { return o.Subscription == SubscriptionNone }
+// hasNoSubscription returns true if the organisation has no subscription, so that only a part of its videos and accounts is fetched.
+func (o Organisation) hasNoSubscription() bool { return o.Subscription == SubscriptionNone }
 
 // fetchedItems returns how many of n videos or accounts of a request are fetched. The allowance is the maximum number for an
 // organisation without a subscription.
 func (o Organisation) fetchedItems(n, allowance int) int {
-	if o.isLimited() {
+	if o.hasNoSubscription() {
 		return min(n, allowance)
 	}
 	return n

@@ -18,7 +18,7 @@ import (
 func (o *Org) enqueuePending(ctx context.Context) error {
 	return o.changeData(ctx, func(t OrgTx) error {
 		org, err := ReadOrganisation(t.Tx, o.id)
-		if err != nil || org.isLimited() { // the organisation can have stopped paying meanwhile
+		if err != nil || org.hasNoSubscription() { // the organisation can have stopped paying meanwhile
 			return err
 		}
 		// One statement both returns the pending videos and ends their waiting. If one statement read them and another one updated them, a video

@@ -119,7 +119,7 @@ func (o *Org) enqueueRefresh(ctx context.Context, lastFetch *db.Instant, e queue
 			e.ExternalID = name
 		case e.ExternalID == "":
 			return ErrHandleLost
-		case org.isLimited():
+		case org.hasNoSubscription():
 			return ErrNotFetched
 		case e.Kind == queue.KindVideo:
 			// The subscription has just begun, and the video is not in the queue yet.

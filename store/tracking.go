@@ -170,7 +170,7 @@ func (t OrgTx) TrackVideos(r TrackRequest) ([]Tracked, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := videoPlan{TrackRequest: r, lane: LaneOf(org), withoutSubscription: org.isLimited(), fetched: org.fetchedItems(len(r.Links), r.Allowance)}
+	p := videoPlan{TrackRequest: r, lane: LaneOf(org), withoutSubscription: org.hasNoSubscription(), fetched: org.fetchedItems(len(r.Links), r.Allowance)}
 	tracked, restarted, err := t.trackStoredVideos(p, before)
 	if err != nil {
 		return nil, err
