@@ -107,7 +107,7 @@ func measureCases(ctx context.Context, cases []benchCase, rounds int) ([]report.
 // setLowestRatios sets Result.LowestRatio of each case whose field withoutHTTP is true.
 func setLowestRatios(results []report.Result, cases []benchCase) {
 	http := slices.IndexFunc(cases, func(c benchCase) bool { return c.onlyHTTP })
-	// The flag -only can have left out the case that measures an HTTP request alone. Then the index is -1.
+	// If the flag -only excludes the case with onlyHTTP, its duration is unknown, so the lowest ratios cannot be computed.
 	if http < 0 {
 		return
 	}

@@ -77,7 +77,8 @@ func (w *testSystem) fetchedAccounts() int {
 	return storetest.Column[int](w.t, w.db, "SELECT COUNT(*) FROM fetch_targets WHERE kind = 'account' AND fetched_at IS NOT NULL AND claimed_by IS NULL")[0]
 }
 
-// newOutageTest tracks a channel. It returns a collector with one source, whose fetches are counted, and the database of the collector.
+// newOutageTest returns a test system that tracks a channel, and a collector with one source. The test can make statements of the collector fail with the
+// faultyDatabase. The countingSource is the collector's source and counts the fetches.
 func newOutageTest(t *testing.T, db *storetest.DB) (*testSystem, *faultyDatabase, *countingSource, *collector.Collector) {
 	t.Helper()
 	w, faulty := newTestSystem(t, db), &faultyDatabase{}

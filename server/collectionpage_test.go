@@ -148,7 +148,7 @@ func TestCollectionPage_sumsTheGainsOfEachAccountInThePeriod(t *testing.T) {
 	accounts := func(query string) []string {
 		t.Helper()
 		file := v.visit(page + query + "&csv=accounts").requireStatus(http.StatusOK)
-		require.Contains(t, file.Header.Get("Content-Disposition"), "collection-accounts-"+a.daysAgo(3)+"-to-"+a.daysAgo(1))
+		require.Contains(t, file.Header.Get("Content-Disposition"), "-accounts-"+a.daysAgo(3)+"-to-"+a.daysAgo(1))
 		var lines []string
 		for line := range strings.SplitSeq(strings.TrimSpace(string(file.body)), "\n") {
 			_, rest, _ := strings.Cut(line, ",")
@@ -497,7 +497,7 @@ func TestPages_sayThatTheVideosOfAPastPeriodHaveTheNumbersOfToday(t *testing.T) 
 			require.NotContains(t, body, "numbers of today")
 		}
 	}
-	require.Contains(t, v.visit(page+past+"&csv=videos").Header.Get("Content-Disposition"), "filename=collection-videos-now-")
+	require.Contains(t, v.visit(page+past+"&csv=videos").Header.Get("Content-Disposition"), "-videos-now-")
 	require.NotContains(t, v.visit(page+today+"&csv=videos").Header.Get("Content-Disposition"), "now")
 }
 

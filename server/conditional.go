@@ -147,7 +147,7 @@ func (s *Server) orgAtVersionOfFirstQuery(ctx context.Context, notInURL ...any) 
 	if err != nil {
 		return nil, err
 	}
-	// The first list or history reads the version before the rows, so that the ETag is never newer than the rows.
+	// The returned Org reads the version immediately before the rows of its first list or history. So the ETag is never newer than the rows.
 	return state.Org.OnVersion(func(v store.Version) { k.tag = s.versionETag(v, inputs) }), nil
 }
 

@@ -157,6 +157,52 @@ func TestReportPage_paysTheViewsAtTheStartOfNewVideos(t *testing.T) {
 	require.NotContains(t, string(shared.body), "Paid views")
 }
 
+func TestReportPage_saysWhichViewsAtTheStartNoReportPays(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	uploaded := map[byte]time.Time{}
+	track := func(n int) {
+		uploaded[byte('0'+n)] = a.Clock.Now()
+		c.addVideos(collection, c.track(videoURL(n)))
+	}
+	fetch := func(views map[byte]int64) {
+		a.fetch(func(target queue.Target) ingest.VideoFacts {
+			video := target.ExternalID[len(target.ExternalID)-1]
+			facts := ingest.VideoFacts{Username: new("late"), AccountID: new("late"), UploadedAt: new(uploaded[video])}
+			if video != '2' {
+				facts.Username, facts.AccountID = new("first"), new("first")
+			}
+			if n, found := views[video]; found {
+				facts.Views = &n
+			}
+			return facts
+		})
+		a.Clock.Advance(24 * time.Hour)
+	}
+	track(1)
+	fetch(map[byte]int64{'1': 5000})
+	track(2) // its views are unknown until the first report has ended
+	fetch(map[byte]int64{'1': 6000})
+	first, _ := c.createReportWith(collection, map[string]any{"start_date": a.daysAgo(2), "end_date": a.daysAgo(1)})
+	track(3)
+	fetch(map[byte]int64{'1': 7000, '2': 300, '3': 40})
+	second, _ := c.createReportWith(collection, map[string]any{"continues_report_id": first.ID, "end_date": a.daysAgo(1)})
+	v := c.newSignedInVisitor(t)
+	const unpaid = "1 video was uploaded in the period of the continued report, but first counted in this one, with 300 views at the start. The amounts of neither report pay these views."
+	require.NotContains(t, textOf(v.visit("/collection/report/"+first.ID.String()).parsePage()), "neither report")
+	page := "/collection/report/" + second.ID.String() + "?rate=2"
+	plain := v.visit(page).requireStatus(http.StatusOK).parsePage()
+	require.Contains(t, textOf(plain), unpaid)
+	require.Equal(t, []string{"@first", "TikTok", "2", "1,000 unknown for 1", "7,040", "2.00 unknown for 1"}, tableBelow(plain, "Accounts")[1])
+	require.Contains(t, textOf(plain), "1 amount leaves out videos whose gain is unknown.")
+	withStart := v.visit(page + "&start_views=true").requireStatus(http.StatusOK).parsePage()
+	require.Contains(t, textOf(withStart), unpaid)
+	require.Equal(t, []string{"@first", "TikTok", "2", "1,000 unknown for 1", "7,040", "1,040", "2.08"}, tableBelow(withStart, "Accounts")[1])
+	require.NotContains(t, textOf(withStart), "leaves out videos whose gain is unknown", "the views at the start of the video without a gain are paid")
+}
+
 func TestReportPage_refusesInvalidTermsOfAmounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, newSQLite(t))

@@ -59,6 +59,17 @@ func TestCreateReport_namesEarlierReportsThatCountTheSameViews(t *testing.T) {
 		require.Contains(t, page, "This report counts some views that an earlier report counts, too. If you pay people by both, you pay twice for these views.")
 		require.Contains(t, page, "Report 1 of Launch, "+ofLaunch.StartDate.String()+" to "+ofLaunch.EndDate.String()+": 1 video gained views on the same days")
 		require.NotContains(t, textOf(v.visit("/collection/report/"+ofLaunch.ID.String()).parsePage()), "pay twice")
+		require.Contains(t, textOf(v.visit("/collection/"+spring.String()).parsePage()), "Report 2counts some views of report 1")
+		ofCollection := textOf(v.visit("/collection/" + launch.String() + "?start=" + a.daysAgo(5) + "&end=" + a.daysAgo(5)).parsePage())
+		require.Contains(t, ofCollection, "counts some views of 3 earlier reports")
+		require.Contains(t, ofCollection, "continues report 1")
+		require.Contains(t, ofCollection, "Days of this period are already in report 1 ("+ofLaunch.StartDate.String()+" to "+ofLaunch.EndDate.String()+").")
+		require.Contains(t, ofCollection, "1 video was added after this period, so it has none of its views.")
+		require.Contains(t, v.visit("/collection/"+launch.String()+"?csv=history").Header.Get("Content-Disposition"), "collection-launch-history-"+a.daysAgo(29)+"-to-"+a.daysAgo(0))
+		for collection, notice := range map[uuid.UUID]string{launch: "The report was saved. It counts some views that earlier reports count, too: Report ", c.createNamedCollection("Empty"): "The report was saved: Report "} {
+			target := v.post("/collection/"+collection.String()+"/freeze", "start", period(1, 5)["start_date"].(string), "end", period(1, 5)["end_date"].(string)).requireStatus(http.StatusSeeOther).Header.Get("Location")
+			require.Contains(t, textOf(v.visit(target).parsePage()), notice)
+		}
 		shared := c.shareReport(spring, ofSpring.ID, map[string]any{"access": "public"})
 		require.NotContains(t, string((&visitor{app: a, t: t}).visit(shared).requireStatus(http.StatusOK).body), "Launch", "visitors must not see the names of other collections")
 

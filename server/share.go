@@ -164,8 +164,8 @@ func (b pageBackend) HasSharePass(share store.Share, pass string) bool {
 func (b pageBackend) signSharePass(share store.Share, expiryText string) string {
 	// The signature covers the hash of the password. So a new password makes all earlier passes invalid.
 	parts := []string{"share pass", *share.Hash, *share.PasswordHash, expiryText}
-	// If the page was closed and opened again, all earlier passes are invalid too. If share.Reopened is 0, it is not signed, so that passes of
-	// program versions without this field stay valid.
+	// The signature also covers how often the page was opened again after it was closed. So each reopening makes all earlier passes invalid. The number 0
+	// is not signed, so that passes from older program versions, which did not sign this number, stay valid.
 	if share.Reopened > 0 {
 		parts = append(parts, strconv.FormatInt(share.Reopened, 10))
 	}

@@ -72,10 +72,10 @@ func (t *previousTally) numbers() PreviousPeriod {
 	return PreviousPeriod{Gained: t.gained, Counted: before.Videos - before.Unknown.Views}
 }
 
-// addVideo adds the counts of a video to the tally, and sets the video's fields from StartDay to
-// Gained. The points must be ordered by day. If a count of a day is unknown, the last known count before it is added. On the day before the period,
-// FrozenViews replaces the views, so that the gain of the first day contains the views that the continued report lacks. The fields get copies of the
-// counts, because a count of a point is a part of a block with the counts of many points, which would stay in memory as long as the video.
+// addVideo adds the counts of a video to the tally, and sets the video's fields from StartDay to Gained. The points must be ordered by day. If a count is
+// unknown on a day, addVideo adds the last known count of an earlier day instead. If FrozenViews is not nil, it replaces the views of the day before the
+// period. So the gain of the first day contains the views that the earlier report lacks. StartViews and EndViews point to copies: a pointer into the
+// points would keep the memory of many points in use as long as the video.
 func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 	firstDay, addedDay := v.gainStartDay(t.from), v.AddedAt.Day()
 	next := 0        // index of the first point after the day

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// DisableAfter is the time after which a webhook is disabled if every attempt to send to it has failed.
+	// DisableAfter limits how long a webhook can fail. If an attempt fails this long or longer after the first failed attempt since the last success, the
+	// webhook is disabled.
 	DisableAfter = 3 * db.Day
 	// firstPause is the pause after a claim with a failed attempt, during which nothing is sent to the webhook. Each further such claim doubles the
 	// pause, up to longestPause. A successful attempt resets it.

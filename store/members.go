@@ -38,7 +38,7 @@ func (o *Org) AddAccounts(ctx context.Context, collection uuid.UUID, accounts []
 	return o.addKnown(ctx, collection, "account", accounts, nil)
 }
 
-// addKnown adds members to a collection in a transaction of its own. It returns a *NotFoundError if the collection or a member is unknown. For kind,
+// addKnown adds members to a collection in a new transaction. It returns a *NotFoundError if the collection or a member is unknown. For kind,
 // countsFrom and the result, see addMembers.
 func (o *Org) addKnown(ctx context.Context, collection uuid.UUID, kind string, ids []uuid.UUID, countsFrom *db.Date) (added int64, err error) {
 	err = o.changeData(ctx, func(t OrgTx) error {

@@ -70,7 +70,8 @@ func (s *Sharing) change(tx *gorm.DB, p SharingPatch, page sharePage, now db.Ins
 	return s.assignHash(tx, page)
 }
 
-// assignHash adds a hash if the access is public or protected and there is no hash yet. It stores the page with this hash. A hash never changes.
+// assignHash sets Hash to a new random hash and stores the page with this hash, if Hash is nil and the access is public or protected. It never changes an
+// existing hash.
 func (s *Sharing) assignHash(tx *gorm.DB, page sharePage) error {
 	if s.Hash != nil || s.Access == AccessPrivate {
 		return nil

@@ -248,7 +248,7 @@ func (p page) isOlderThan(codes []string) bool {
 	return !slices.ContainsFunc(p.posts, func(item post) bool { return item.uploaded == nil || !item.uploaded.Before(oldest.Add(-codeMargin)) })
 }
 
-// postFacts is a post in the format of the Graph API, with its likes, its comments and some other data.
+// postFacts has the fields of a post of the Graph API from which readFacts makes a result.
 type postFacts struct {
 	ID       fetch.ID               `json:"id"`
 	Caption  fetch.Optional[string] `json:"caption"`

@@ -44,7 +44,7 @@ const (
 	// AnswersUntilGone is the number of consecutive answers "the target does not exist" after which the target counts as gone.
 	AnswersUntilGone = 3
 	// RefusalsUntilParked is the number of consecutive answers "the target is private" or "the target is restricted" after which the target is
-	// parked. A parked target is fetched only once a week.
+	// parked. A target that is parked for this reason is fetched only once a week.
 	RefusalsUntilParked = 4
 	// FailuresUntilParked is the number of consecutive failed fetches after which a target is parked: it is then fetched only once a day.
 	FailuresUntilParked = 12

@@ -79,8 +79,8 @@ var examples = map[link.Platform]map[queue.Kind]example{
 	},
 }
 
-// canFetchTargetsOfForm returns true if the source s can fetch targets of the form f. If f.ByHandle is true, s gets the handle of the account.
-// Otherwise, s gets no handle.
+// canFetchTargetsOfForm returns true if the source s can fetch targets of the form f. It asks s about an example target. The field Handle of this target
+// is set only if f.ByHandle is true.
 func canFetchTargetsOfForm(s Source, f queue.Form) bool {
 	e := examples[f.Platform][f.Kind]
 	t := queue.Target{Platform: f.Platform, Kind: f.Kind, ExternalID: e.id, Link: e.link}

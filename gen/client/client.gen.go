@@ -397,6 +397,7 @@ type Account struct {
 
 	// ViewsGained7D The views that the account's videos gained up to the newest point of its history. The gain begins with the newest point that is at least 7 days
 	// older than that point.
+	// It also has the gains of videos that have been tracked for fewer than 7 days, whose own `views_gained_7d` is null.
 	// The views that a video had when it was first fetched are no gain. A video that is stopped, or gets another account, gains nothing more for
 	// this account, but its earlier gains stay. Negative if the views fell. Null if no views of the account's videos were known 7 days before the newest point.
 	//

@@ -23,8 +23,8 @@ var Public = netip.MustParseAddr("93.184.215.14")
 
 var errUnreachable = errors.New("no server listens at this address")
 
-// Internet simulates the internet. The simulated server at PublicAddress() answers the requests for
-// all hosts. Connections to all other IP addresses are real.
+// Internet simulates the internet. One simulated server at PublicAddress() answers the requests for all hosts with the IP address Public. Connections to
+// other IP addresses are real.
 type Internet struct {
 	*NameServer
 

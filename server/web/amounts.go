@@ -32,7 +32,7 @@ type amount struct {
 	PaidViews    *int64   // the views for which the amount is paid; nil if unknown
 	Capped       bool     // true if the amount reached the cap
 	BelowZero    bool     // true if PaidViews is below 0, so that Value is 0
-	UnknownGains int64    // number of videos of the account whose gain is unknown and therefore missing in Value
+	UnknownGains int64    // number of videos of the account that add nothing to Value, because their gain is unknown
 }
 
 // The rate and the cap must be in these ranges.
@@ -47,11 +47,17 @@ type startViews struct {
 	Views     int64    // sum of the views of these videos at the start
 	Undated   int64    // number of videos that had views at a start in the period, but whose upload day is unknown
 	ByAccount []*int64 // the views of each account, in the order of the accounts; nil for an account without such a video
+	// WithoutGain has for each account the number of these videos whose gain is unknown.
+	WithoutGain []int64
+	// Earlier is the number of videos that were uploaded in the period of the continued report, but whose start is in the period of this report.
+	// EarlierViews is the sum of their views at the start. Neither report pays these views.
+	Earlier, EarlierViews int64
 }
 
 // newStartViews computes the views at the start from the videos of a report with the period p. A video whose start is before the period adds nothing: its
-// views at the start were known before its upload day, so one of these days is wrong, or they were part of an earlier report.
-func newStartViews(r *client.Report, p period) startViews {
+// views at the start were known before its upload day, so one of these days is wrong, or they were part of an earlier report. continued is the report that
+// this report continues, or nil.
+func newStartViews(r *client.Report, p period, continued *store.Report) startViews {
 	type account struct {
 		id       uuid.UUID // the zero value if the account has no id
 		platform client.Platform
@@ -63,7 +69,7 @@ func newStartViews(r *client.Report, p period) startViews {
 		}
 		return account{platform: platform, username: textOf(username)}
 	}
-	s := startViews{ByAccount: make([]*int64, len(r.Accounts))}
+	s := startViews{ByAccount: make([]*int64, len(r.Accounts)), WithoutGain: make([]int64, len(r.Accounts))}
 	positions := map[account]int{}
 	for n, a := range r.Accounts {
 		positions[keyOf(a.AccountID, a.Platform, a.Username)] = n
@@ -78,6 +84,12 @@ func newStartViews(r *client.Report, p period) startViews {
 			s.Videos++
 			s.Views += *v.ViewsAtStart
 			s.ByAccount[n] = addKnown(s.ByAccount[n], v.ViewsAtStart)
+			if v.ViewsGained == nil {
+				s.WithoutGain[n]++
+			}
+		case continued != nil && store.DateOf(v.UploadedAt.Time) >= continued.StartDate && store.DateOf(v.UploadedAt.Time) <= continued.EndDate:
+			s.Earlier++
+			s.EarlierViews += *v.ViewsAtStart
 		}
 	}
 	return s
@@ -98,6 +110,15 @@ func (s startViews) Text() string {
 	}
 	return plural(s.Videos, "video that was", "videos that were") + " uploaded in the period had " + plural(s.Views, "view", "views") +
 		" at the start. These are not gained views."
+}
+
+// EarlierText returns a sentence about the views at the start that neither this report nor the continued report pays. It returns "" if there are none.
+func (s startViews) EarlierText() string {
+	if s.EarlierViews == 0 {
+		return ""
+	}
+	return plural(s.Earlier, "video was", "videos were") + " uploaded in the period of the continued report, but first counted in this one, with " +
+		plural(s.EarlierViews, "view", "views") + " at the start. The amounts of neither report pay these views."
 }
 
 // paysStartViews returns true if the query of a page asks to pay also the views at the start of videos that were uploaded in the period.
@@ -136,6 +157,9 @@ func newAmounts(query url.Values, accounts []client.ReportAccount, atStart start
 		}
 		a.Rows[n] = a.amountFor(paid)
 		a.Rows[n].PaidViews, a.Rows[n].UnknownGains = paid, account.UnknownGains
+		if a.WithStartViews {
+			a.Rows[n].UnknownGains -= atStart.WithoutGain[n] // the views at the start of these videos are paid
+		}
 	}
 	if a.WithStartViews {
 		a.undated = atStart.Undated

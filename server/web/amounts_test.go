@@ -172,8 +172,8 @@ func TestAmounts_payTheViewsAtTheStartOfVideosUploadedInThePeriod(t *testing.T) 
 	}
 	r := client.Report{
 		Accounts: []client.ReportAccount{
-			{AccountID: &id, Platform: client.PlatformTiktok, ViewsGained: new(int64(-2500))},
-			{Platform: client.PlatformTiktok, Username: &name},
+			{AccountID: &id, Platform: client.PlatformTiktok, ViewsGained: new(int64(-2500)), UnknownGains: 2},
+			{Platform: client.PlatformTiktok, Username: &name, UnknownGains: 1},
 			{Platform: client.PlatformTiktok, ViewsGained: new(int64(100))},
 			{Platform: client.PlatformInstagram, ViewsGained: new(int64(7))},
 		},
@@ -192,9 +192,12 @@ func TestAmounts_payTheViewsAtTheStartOfVideosUploadedInThePeriod(t *testing.T) 
 		},
 	}
 	p := period{Start: store.DateOf(day("2026-11-01").Time), End: store.DateOf(day("2026-11-30").Time)}
-	atStart := newStartViews(&r, p)
-	require.Equal(t, startViews{Videos: 3, Views: 3500, Undated: 1, ByAccount: []*int64{new(int64(3000)), new(int64(500)), nil, nil}}, atStart)
+	atStart := newStartViews(&r, p, nil)
+	require.Equal(t, startViews{Videos: 3, Views: 3500, Undated: 1, ByAccount: []*int64{new(int64(3000)), new(int64(500)), nil, nil}, WithoutGain: []int64{2, 1, 0, 0}}, atStart)
 	require.Equal(t, "3 videos that were uploaded in the period had 3,500 views at the start. These are not gained views.", atStart.Text())
+	require.Empty(t, atStart.EarlierText())
+	continuing := newStartViews(&r, p, &store.Report{StartDate: p.Start - 31, EndDate: p.Start - 1})
+	require.Equal(t, "1 video was uploaded in the period of the continued report, but first counted in this one, with 40 views at the start. The amounts of neither report pay these views.", continuing.EarlierText())
 	require.Empty(t, startViews{Undated: 1}.Text())
 
 	a, refused := newAmounts(url.Values{"rate": {"1"}, "cap": {"0.5"}, "start_views": {"true"}}, r.Accounts, atStart)
@@ -218,7 +221,7 @@ func TestAmounts_payTheViewsAtTheStartOfVideosUploadedInThePeriod(t *testing.T) 
 	require.Equal(t, []string{"0.00", "", "1.00", "", "gain below 0", "-1"}, a.csvFields(0))
 
 	a, _ = newAmounts(url.Values{"rate": {"1"}}, r.Accounts, atStart)
-	require.Equal(t, []string{"", "", "1.00", "", ""}, a.csvFields(1), "without the term, only gained views are paid")
+	require.Equal(t, []string{"", "", "1.00", "", "unknown for 1"}, a.csvFields(1), "without the term, only gained views are paid")
 }
 
 // FuzzParseDecimal requires that parseDecimal accepts exactly the decimal numbers in the range, and that it keeps their value.

@@ -42,7 +42,7 @@ type Backend interface {
 	// organisation's page.
 	LastShareVisit(ctx context.Context, id store.Identity, hash string) (*time.Time, error)
 	// AccountGains returns the tracked videos of an account that gained the most views in a period, the highest gain first. Videos with unknown gains
-	// are left out. If the account has too many videos for the period, tooMany is true. If the tier hides numbers, there are no videos.
+	// are left out. If the account has too many videos for the period, tooMany is true. If the tier hides numbers, gains is empty.
 	AccountGains(ctx context.Context, id store.Identity, account uuid.UUID, from, to store.Date) (gains []store.CollectionVideo, tooMany bool, err error)
 	// CollectionAccounts returns the sums over the videos of each account in a collection, the account with the highest gain first. If query.WithPrevious
 	// is true, it also returns the numbers of the previous period. query.ForReport must be false. If the tier hides numbers, there are no accounts, and

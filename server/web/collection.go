@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/reeltally/reeltally/gen/client"
+	"github.com/reeltally/reeltally/internal/words"
 	"github.com/reeltally/reeltally/store"
 )
 
@@ -50,6 +51,11 @@ type shownCollection struct {
 
 // path returns the path of the collection in the API.
 func (c shownCollection) path() string { return "/collections/" + c.Collection.ID.String() }
+
+// fileName returns the beginning of the names of the CSV files of the collection.
+func (c shownCollection) fileName() string {
+	return strings.TrimSuffix("collection-"+wordsForFileName(c.Collection.Name), "-")
+}
 
 // SubtreeLink returns the URL query of the same page with the opposite value of Subtree.
 func (c shownCollection) SubtreeLink() string {
@@ -139,6 +145,9 @@ func (v *visit) renderCollection(status int, refused collectionForms) error {
 	for _, report := range reports.Data {
 		if v.r.URL.Query().Get("notice") == savedReport+report.ID.String() {
 			v.notice, v.noticeLink = "The report was saved:", noticeLink{fmt.Sprintf("Report %d", report.Number), "/collection/report/" + report.ID.String()}
+			if len(report.Overlaps) > 0 {
+				v.notice = "The report was saved. It counts some views that earlier reports count, too:"
+			}
 		}
 	}
 	return v.renderPage(status, "collection", "collections", c.Collection.Name, content)
@@ -159,15 +168,15 @@ func (v *visit) sendCollectionCSV(c shownCollection, p period) error {
 			return numbers.Refused
 		}
 		if v.csvPart() == "accounts" {
-			return v.sendCSV(fmt.Sprintf("collection-accounts-%s-to-%s", p.Start, p.End), accountSumRows(numbers.AccountSums, nil, true))
+			return v.sendCSV(fmt.Sprintf("%s-accounts-%s-to-%s", c.fileName(), p.Start, p.End), accountSumRows(numbers.AccountSums, nil, true))
 		}
-		return v.sendHistory("collection-history", numbers.Chart)
+		return v.sendHistory(fmt.Sprintf("%s-history-%s-to-%s", c.fileName(), p.Start, p.End), numbers.Chart)
 	case "videos":
 		list, query, _, err := v.videoList(c)
 		if err != nil {
 			return err
 		}
-		name := "collection-videos"
+		name := c.fileName() + "-videos"
 		if !p.EndsToday() {
 			name += "-now"
 		}
@@ -275,10 +284,48 @@ func (p collectionPage) ContinuableReport() *continuableReport {
 	return &continuableReport{p.Reports[n], next}
 }
 
+// LaterVideos returns the number of tracked videos that were added after the period, so that it has none of their views. It returns 0 if the period ends
+// today, or if the number is unknown.
+func (p collectionPage) LaterVideos() int64 {
+	s := p.Statistics
+	if p.Chart.Period.EndsToday() || p.Refused != nil || p.UnlistedSubcollections > 0 || s.Videos == nil || s.VideosRemoved == nil {
+		return 0
+	}
+	return max(0, p.pagination.Total-(*s.Videos-*s.VideosRemoved))
+}
+
+// SavedReportsText names the saved reports with the videos of the same collections whose periods have a day in common with the shown period. It returns ""
+// if there are none.
+func (p collectionPage) SavedReportsText() string {
+	var names []string
+	for _, r := range p.Reports {
+		if r.IncludeChildren == p.Subtree && store.DateOf(r.StartDate.Time) <= p.Chart.Period.End && store.DateOf(r.EndDate.Time) >= p.Chart.Period.Start {
+			names = append(names, fmt.Sprintf("report %d (%s to %s)", r.Number, r.StartDate, r.EndDate))
+		}
+	}
+	switch n := len(names); {
+	case n == 0:
+		return ""
+	case n > 3:
+		names = append(names[:3], fmt.Sprintf("%d older reports", n-3))
+	}
+	return "Days of this period are already in " + words.JoinWithAnd(names) + "."
+}
+
+// ContinuedNumber returns the number of the report that a report of the list continues. It returns 0 if it continues none, or if the list lacks that report.
+func (p collectionPage) ContinuedNumber(r client.ReportSummary) int64 {
+	for _, other := range p.Reports {
+		if r.ContinuesReportID != nil && other.ID == *r.ContinuesReportID {
+			return other.Number
+		}
+	}
+	return 0
+}
+
 // WithoutNumbersPath returns the path and the query of the list of the collection's videos that were never fetched. It returns "" if the views of all
-// videos are known, or if a list cannot have the videos of all collections on the page.
+// videos are known, if the period does not end today, or if a list cannot have the videos of all collections on the page.
 func (p collectionPage) WithoutNumbersPath() string {
-	if p.Statistics.UnknownViews == nil || *p.Statistics.UnknownViews == 0 {
+	if p.Statistics.UnknownViews == nil || *p.Statistics.UnknownViews == 0 || !p.Chart.Period.EndsToday() {
 		return ""
 	}
 	ids, shown := []string{p.Collection.ID.String()}, map[uuid.UUID]bool{p.Collection.ID: true}

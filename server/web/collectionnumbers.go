@@ -95,8 +95,8 @@ type gainRow struct {
 
 var collectionMetrics = []metric{{"gained", "Gained views", true}, {"views", "Views", false}, {"engagements", "Engagements", false}, {"videos", "Videos", false}}
 
-// loadNumbers reads the history and the gained views of a collection and of its accounts. If the collection has too
-// many videos for the period, the API refuses the request, and loadNumbers stores its reason in Refused.
+// loadNumbers reads the history and the gained views of a collection, and the sums over the videos of each account in it. If the collection has too many
+// videos for the period, a call fails with status 409. loadNumbers then stores this error in Refused and returns no error.
 func (v *visit) loadNumbers(c shownCollection, p period) (n collectionNumbers, err error) {
 	query := url.Values{"start_date": {p.Start.String()}, "end_date": {p.End.String()}}
 	if c.Subtree {

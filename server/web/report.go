@@ -263,7 +263,7 @@ func (v *visit) renderReport(status int, refusedShare form) error {
 	query := v.r.URL.Query()
 	content.AmountsForm.Values = query
 	if len(content.Report.Accounts) > 0 { // older reports, and reports with hidden numbers, have no accounts
-		content.StartViews = newStartViews(&content.Report, content.Chart.Period)
+		content.StartViews = newStartViews(&content.Report, content.Chart.Period, content.Continues)
 		if content.Amounts, content.AmountsForm.Refused = newAmounts(query, content.Report.Accounts, content.StartViews); content.AmountsForm.Refused != nil && status == http.StatusOK {
 			status = content.AmountsForm.Refused.Status
 		}

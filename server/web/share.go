@@ -152,7 +152,7 @@ func showShare(v *visit) error {
 		case page.Chart == nil:
 			return v.refuseCSV()
 		}
-		return v.sendHistory("history", *page.Chart)
+		return v.sendHistory(strings.TrimPrefix(wordsForFileName(page.Title)+"-history", "-")+"-"+page.Period.Start.String()+"-to-"+page.Period.End.String(), *page.Chart)
 	}
 	status := http.StatusOK
 	if page.Problem = s.visit.refused; page.Problem != nil {

@@ -251,7 +251,8 @@ func (v *visit) sharingMembers(closes *time.Time) (map[string]any, error) {
 	return body, nil
 }
 
-// sendShare sends a change of a share page to the API, as patch does. Its errors use the words of the form.
+// sendShare changes a share page through the API, with patch. If the item was changed meanwhile or the password is missing, it replaces the API's error
+// text by a text that fits the form.
 func (v *visit) sendShare(path, etag string, body map[string]any) error {
 	err := v.patch(path, etag, body)
 	problem, ok := errors.AsType[*Problem](err)

@@ -95,9 +95,9 @@ func (v *visit) renderTrackingForm(content trackPage) error {
 	return v.renderPage(status, "track", "", "Track", content)
 }
 
-// addChosenCollection adds the chosen collection to the options of the form if it is missing there, because the tier hides it in lists. A form without
-// this option would not add the videos to the collection. If the collection does not exist, for example because it was deleted in another browser tab,
-// addChosenCollection selects no collection and adds an error message to the page.
+// addChosenCollection adds the chosen collection to the options of the form if it is missing there. It can be missing if the tier hides numbers, because
+// then only the first collection is listed. Without this option, the form would not add the videos to the collection. If the collection does not exist,
+// for example because it was deleted in another browser tab, addChosenCollection selects no collection and adds an error message to the page.
 func (p *trackPage) addChosenCollection(v *visit) error {
 	if p.Collection == "" || slices.ContainsFunc(p.Collections, func(c client.Collection) bool { return c.ID.String() == p.Collection }) {
 		return nil

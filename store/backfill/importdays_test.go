@@ -33,7 +33,8 @@ func organisationTotals(t *testing.T, db *storetest.DB, o *store.Org) []dayTotal
 	return storedTotals(t, db, "organisation_days WHERE organisation_id = ?", o.ID())
 }
 
-// storedTotals returns the days in the rows that match a table and condition, the oldest day first. Unknown views are -1.
+// storedTotals returns the day, the number of videos and the views of each selected row, the oldest day first. tableAndCondition is the SQL text after
+// FROM. Unknown views are -1.
 func storedTotals(t *testing.T, db *storetest.DB, tableAndCondition string, args ...any) []dayTotals {
 	t.Helper()
 	days := storetest.Column[string](t, db, "SELECT CAST(day AS text) FROM "+tableAndCondition+" ORDER BY day", args...)

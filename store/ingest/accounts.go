@@ -437,9 +437,9 @@ func (d discovery) limitToPreview(a *store.Account, org store.Organisation, vide
 	return videos[:left], db.Scoped(d.tx, "videos", d.org).Where("videos.id IN ?", pending).Update("pending", true).Error
 }
 
-// resumeStopped tracks the account's stopped videos again if they are in the list, and returns them. It skips
-// videos that the organisation tracked by their own links. It also skips videos that were found or tracked again after the tracking of the
-// account began, because the organisation stopped these itself.
+// resumeStopped tracks the account's stopped videos again if they are in the list, and returns them. It skips videos that the organisation tracked by
+// their own links. It also skips videos that were found or tracked again after the tracking of the account last began: the organisation stopped each of
+// these videos directly, not by stopping the account.
 func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(listed))
 	for i, f := range listed {

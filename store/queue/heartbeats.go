@@ -15,9 +15,10 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-// Heartbeat records that a collector is running, and stores the sources of the collector and the forms that it serves. If another collector has had no
-// new heartbeat for longer than deadAfter, the targets that this other collector has claimed become due. This time is measured by the clock of this
-// process, so the clocks of two collectors may differ. Heartbeat returns the number of these targets.
+// Heartbeat records that a collector is running, and stores its sources and the forms of the targets that it can fetch (see Form). It also frees the
+// targets that dead collectors have claimed: these targets become due immediately. A collector is dead if this process has seen no new heartbeat from it
+// for longer than deadAfter. Only the clock of this process measures this time, so the clocks of two collectors may differ. Heartbeat returns the number
+// of freed targets.
 func (s *Queue) Heartbeat(ctx context.Context, collector uuid.UUID, deadAfter time.Duration, sources []Source, serves ...Form) (int64, error) {
 	type collectorRow struct {
 		ID      uuid.UUID

@@ -167,7 +167,7 @@
     const range = gain ? rounded(Math.min(0, lowest), Math.max(1, highest)) : rounded(lowest < 0 ? lowest - margin : Math.max(0, lowest - margin), highest + margin);
     figure.querySelector(".axis").textContent = [range[0] > 0 && "The axis does not begin at 0.",
       points.some(isComputed) && (figure.hasAttribute("data-sums") ? "Dashed: no video was fetched." : "Dashed: calculated from the fetches before and after."),
-      corrected.some(v => v !== null) && "Ring: lower than before.", joined.some(v => v !== null) && "Ring: videos were added on this day."].filter(Boolean).join(" ");
+      corrected.some(v => v !== null) && "Ring: lower than before.", joined.some(v => v !== null) && "Ring: videos were added on this day, or count from the next day."].filter(Boolean).join(" ");
     const last = points.findLastIndex(p => p.value !== null);
     const describe = n => {
       const p = points[n];
