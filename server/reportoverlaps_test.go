@@ -39,25 +39,25 @@ func TestCreateReport_namesEarlierReportsThatCountTheSameViews(t *testing.T) {
 		ofLaunch, _ := c.createReportWith(launch, period(1, 2))
 		require.Empty(t, ofLaunch.Overlaps, "the first report of an organisation has no earlier reports")
 		ofSpring, _ := c.createReportWith(spring, period(1, 5))
-		overlap := func(r client.ReportSummary, videos int64) client.ReportOverlap {
-			return client.ReportOverlap{ReportID: r.ID, Number: r.Number, CollectionName: r.CollectionName, StartDate: r.StartDate, EndDate: r.EndDate, Videos: videos}
+		overlap := func(r client.ReportSummary, videos, gained int64) client.ReportOverlap {
+			return client.ReportOverlap{ReportID: r.ID, Number: r.Number, CollectionName: r.CollectionName, StartDate: r.StartDate, EndDate: r.EndDate, Videos: videos, ViewsGained: gained}
 		}
-		require.Equal(t, []client.ReportOverlap{overlap(ofLaunch, 1)}, ofSpring.Overlaps, "only video 2 gained views in both reports: video 4 gained none")
+		require.Equal(t, []client.ReportOverlap{overlap(ofLaunch, 1, 50)}, ofSpring.Overlaps, "only video 2 gained views in both reports: video 4 gained none")
 		later, _ := c.createReportWith(launch, period(3, 5))
-		require.Equal(t, []client.ReportOverlap{overlap(ofSpring, 2)}, later.Overlaps, "video 2 and the late video gained views on the same days as in the report of the other collection")
+		require.Equal(t, []client.ReportOverlap{overlap(ofSpring, 2, 60)}, later.Overlaps, "video 2 and the late video gained views on the same days as in the report of the other collection")
 		ofOther, _ := c.createReportWith(other, period(1, 5))
-		require.Equal(t, []client.ReportOverlap{overlap(ofSpring, 1)}, ofOther.Overlaps)
+		require.Equal(t, []client.ReportOverlap{overlap(ofSpring, 1, 50)}, ofOther.Overlaps)
 		continued, _ := c.createReportWith(launch, map[string]any{"continues_report_id": ofLaunch.ID, "end_date": a.daysAgo(1)})
-		require.Equal(t, []client.ReportOverlap{overlap(later, 3), overlap(ofSpring, 2)}, continued.Overlaps, "a report does not overlap with the report that it continues")
+		require.Equal(t, []client.ReportOverlap{overlap(later, 3, 90), overlap(ofSpring, 2, 60)}, continued.Overlaps, "a report does not overlap with the report that it continues")
 		again, _ := c.createReportWith(launch, map[string]any{"continues_report_id": ofLaunch.ID, "end_date": a.daysAgo(1)})
-		require.Equal(t, []client.ReportOverlap{overlap(continued, 3), overlap(later, 3), overlap(ofSpring, 2)}, again.Overlaps, "two reports that continue the same report count the same views")
+		require.Equal(t, []client.ReportOverlap{overlap(continued, 3, 90), overlap(later, 3, 90), overlap(ofSpring, 2, 60)}, again.Overlaps, "two reports that continue the same report count the same views")
 
 		listed := decode[client.ReportPage](c.send(http.MethodGet, "/collections/"+launch.String()+"/reports", nil).requireStatus(http.StatusOK)).Data
 		require.Equal(t, []client.ReportSummary{again, continued, later, ofLaunch}, listed)
 		v := c.newSignedInVisitor(t)
 		page := textOf(v.visit("/collection/report/" + ofSpring.ID.String()).parsePage())
 		require.Contains(t, page, "This report counts some views that an earlier report counts, too. If you pay people by both, you pay twice for these views.")
-		require.Contains(t, page, "Report 1 of Launch, "+ofLaunch.StartDate.String()+" to "+ofLaunch.EndDate.String()+": 1 video gained views on the same days")
+		require.Contains(t, page, "Report 1 of Launch, "+ofLaunch.StartDate.String()+" to "+ofLaunch.EndDate.String()+": 1 video gained views on the same days, and 50 views in all of this report")
 		require.NotContains(t, textOf(v.visit("/collection/report/"+ofLaunch.ID.String()).parsePage()), "pay twice")
 		require.Contains(t, textOf(v.visit("/collection/"+spring.String()).parsePage()), "Report 2counts some views of report 1")
 		ofCollection := textOf(v.visit("/collection/" + launch.String() + "?start=" + a.daysAgo(5) + "&end=" + a.daysAgo(5)).parsePage())

@@ -414,7 +414,7 @@ func toAPIReportSummary(r store.Report, v View) (api.ReportSummary, error) {
 		out.Overlaps = make([]api.ReportOverlap, len(overlaps))
 		for n, o := range overlaps {
 			out.Overlaps[n] = api.ReportOverlap{ReportID: o.ReportID, Number: o.Number, CollectionName: o.CollectionName,
-				StartDate: toAPIDate(o.StartDate), EndDate: toAPIDate(o.EndDate), Videos: o.Videos}
+				StartDate: toAPIDate(o.StartDate), EndDate: toAPIDate(o.EndDate), Videos: o.Videos, ViewsGained: o.ViewsGained}
 		}
 	}
 	return out, err

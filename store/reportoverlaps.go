@@ -27,51 +27,64 @@ type ReportOverlap struct {
 	CollectionName string    `json:"collection_name"` // name of the collection when the earlier report was made
 	StartDate      db.Date   `json:"start_date"`
 	EndDate        db.Date   `json:"end_date"`
-	Videos         int64     `json:"videos"` // number of videos that gained views on the same days in both reports
+	Videos         int64     `json:"videos"`       // number of videos that gained views on the same days in both reports
+	ViewsGained    int64     `json:"views_gained"` // the views that these videos gained in the new report
 }
 
-// gainedDays encodes the days on which the videos of a report gained views. Each video that gained views has 24 bytes: its id, and the first and the last
-// of the days as big-endian numbers. They have the order of the videos, which must be sorted by id.
-func gainedDays(videos []CollectionVideo) []byte {
+// daysOfGain returns the first and the last day on which a video gained views in a report. It returns false if the video gained none.
+func (v *CollectionVideo) daysOfGain() (first, last db.Date, ok bool) {
+	if v.Gained == nil || *v.Gained == 0 {
+		return 0, 0, false
+	}
+	// The gain begins after StartDay. If a report continues another, a late count can change the views of StartDay itself: EndDay is then the same day.
+	return min(*v.StartDay+1, *v.EndDay), *v.EndDay, true
+}
+
+// gainedDaysSize is the number of bytes that encodeGainedDays writes for each video.
+const gainedDaysSize = 24
+
+// encodeGainedDays encodes the days on which the videos of a report gained views. Each video that gained views has 24 bytes: its id, and the first and the
+// last of the days as big-endian numbers. They have the order of the videos, which must be sorted by id.
+func encodeGainedDays(videos []CollectionVideo) []byte {
 	encoded := make([]byte, 0, len(videos)*gainedDaysSize)
-	for _, v := range videos {
-		if v.Gained == nil || *v.Gained == 0 {
-			continue
+	for n := range videos {
+		if first, last, ok := videos[n].daysOfGain(); ok {
+			encoded = append(encoded, videos[n].ID[:]...)
+			encoded = binary.BigEndian.AppendUint32(encoded, uint32(first)) //nolint:gosec // decoded with the same conversion
+			encoded = binary.BigEndian.AppendUint32(encoded, uint32(last))  //nolint:gosec // decoded with the same conversion
 		}
-		// The gain begins after StartDay. If a report continues another, a late count can change the views of StartDay itself: EndDay is then the same day.
-		encoded = append(encoded, v.ID[:]...)
-		encoded = binary.BigEndian.AppendUint32(encoded, uint32(min(*v.StartDay+1, *v.EndDay))) //nolint:gosec // decoded with the same conversion
-		encoded = binary.BigEndian.AppendUint32(encoded, uint32(*v.EndDay))                     //nolint:gosec // decoded with the same conversion
 	}
 	return encoded
 }
 
-// gainedDaysSize is the number of bytes that gainedDays writes for each video.
-const gainedDaysSize = 24
-
-// countOverlaps returns the number of videos that gained views on the same days in two reports. Its arguments are results of gainedDays.
-func countOverlaps(a, b []byte) (videos int64) {
-	for len(a) >= gainedDaysSize && len(b) >= gainedDaysSize {
-		switch bytes.Compare(a[:16], b[:16]) {
-		case -1:
-			a = a[gainedDaysSize:]
-		case 1:
-			b = b[gainedDaysSize:]
-		default:
-			// The days are after 1970, so their bytes have the order of the days.
-			if bytes.Compare(a[16:20], b[20:24]) <= 0 && bytes.Compare(b[16:20], a[20:24]) <= 0 {
-				videos++
-			}
-			a, b = a[gainedDaysSize:], b[gainedDaysSize:]
+// countOverlaps returns the number of videos that gained views on the same days in a report and in an earlier one, and the sum of their gains in the report.
+// The videos of the report must be sorted by id. earlier is the result of encodeGainedDays for the earlier report.
+func countOverlaps(videos []CollectionVideo, earlier []byte) (count, gained int64) {
+	for n := range videos {
+		v := &videos[n]
+		first, last, ok := v.daysOfGain()
+		if !ok {
+			continue
+		}
+		for len(earlier) >= gainedDaysSize && bytes.Compare(earlier[:16], v.ID[:]) < 0 {
+			earlier = earlier[gainedDaysSize:]
+		}
+		if len(earlier) < gainedDaysSize || !bytes.Equal(earlier[:16], v.ID[:]) {
+			continue
+		}
+		earlierFirst, earlierLast := db.Date(binary.BigEndian.Uint32(earlier[16:])), db.Date(binary.BigEndian.Uint32(earlier[20:])) //nolint:gosec // encoded with the same conversion
+		if first <= earlierLast && earlierFirst <= last {
+			count++
+			gained += *v.Gained
 		}
 	}
-	return videos
+	return count, gained
 }
 
-// setOverlaps compares a new report with the newest MaxReportOverlaps reports whose periods have a day in common with its own, and sets its field OverlapsJSON.
+// setOverlaps compares a new report of the given videos with the newest MaxReportOverlaps reports whose periods have a day in common with its own, and sets its field OverlapsJSON.
 // The parameter reports is a query for all reports of the organisation. A report that the new report continues counts other views, so it is left out. So are
 // reports of versions of ReelTally that did not store the days of the gains.
-func (r *reportRow) setOverlaps(reports *gorm.DB) error {
+func (r *reportRow) setOverlaps(videos []CollectionVideo, reports *gorm.DB) error {
 	earlier := reports.Select("reports.id, reports.number, reports.collection_name, reports.start_date, reports.end_date, reports.gained_days").
 		Where("reports.start_date <= ? AND reports.end_date >= ? AND reports.gained_days IS NOT NULL", r.EndDate, r.StartDate).
 		Order("reports.number DESC").Limit(MaxReportOverlaps)
@@ -90,7 +103,7 @@ func (r *reportRow) setOverlaps(reports *gorm.DB) error {
 		if err := rows.Scan(&o.ReportID, &o.Number, &o.CollectionName, &o.StartDate, &o.EndDate, &days); err != nil {
 			return err
 		}
-		if o.Videos = countOverlaps(r.GainedDays, days); o.Videos > 0 {
+		if o.Videos, o.ViewsGained = countOverlaps(videos, days); o.Videos > 0 {
 			overlaps = append(overlaps, o)
 		}
 	}

@@ -44,15 +44,18 @@ func TestCountOverlaps_countsVideosThatGainedViewsOnTheSameDay(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		one, two := drawReport(t, "one"), drawReport(t, "two")
-		var want int64
-		for _, a := range one {
-			for _, b := range two {
-				if a.ID == b.ID && slices.ContainsFunc(days(a), func(d db.Date) bool { return slices.Contains(days(b), d) }) {
-					want++
+		for _, reports := range [][2][]CollectionVideo{{one, two}, {two, one}} {
+			var want, wantGained int64
+			for _, a := range reports[0] {
+				for _, b := range reports[1] {
+					if a.ID == b.ID && slices.ContainsFunc(days(a), func(d db.Date) bool { return slices.Contains(days(b), d) }) {
+						want++
+						wantGained += *a.Gained
+					}
 				}
 			}
+			count, gained := countOverlaps(reports[0], encodeGainedDays(reports[1]))
+			require.Equal(t, []int64{want, wantGained}, []int64{count, gained})
 		}
-		require.Equal(t, want, countOverlaps(gainedDays(one), gainedDays(two)))
-		require.Equal(t, want, countOverlaps(gainedDays(two), gainedDays(one)))
 	})
 }

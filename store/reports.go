@@ -47,7 +47,7 @@ type Report struct {
 // reportRow is a row of reports: a report with its compressed document.
 type reportRow struct {
 	Report
-	GainedDays []byte // result of gainedDays; nil if the report was made by a version of ReelTally that did not store it
+	GainedDays []byte // result of encodeGainedDays; nil if the report was made by a version of ReelTally that did not store it
 	Content    []byte
 }
 
@@ -90,14 +90,14 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 			row.CollectionName = c.Name
 		}
 	}
-	row.GainedDays = gainedDays(totals.Videos)
+	row.GainedDays = encodeGainedDays(totals.Videos)
 	// fill sets the fields that depend on the other reports of the organisation, and the document.
 	fill := func(reports *gorm.DB) error {
 		reports = reports.Session(&gorm.Session{}) // so that it can be used for several statements
 		if row.Number, err = nextReportNumber(reports); err != nil {
 			return db.Translate(err)
 		}
-		if err := row.setOverlaps(reports); err != nil {
+		if err := row.setOverlaps(totals.Videos, reports); err != nil {
 			return db.Translate(err)
 		}
 		return row.setDocument(func(w io.Writer) error { return n.Document(w, row.Report, totals) })

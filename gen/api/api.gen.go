@@ -927,6 +927,7 @@ type ReportOverlap struct {
 	ReportID       openapi_types.UUID `json:"report_id"`
 	StartDate      openapi_types.Date `json:"start_date"`
 	Videos         int64              `json:"videos"`
+	ViewsGained    int64              `json:"views_gained"`
 }
 
 // ReportPage defines model for ReportPage.

@@ -1773,6 +1773,9 @@ type ReportOverlap struct {
 
 	// Videos The number of videos that gained views on the same days in both reports.
 	Videos int64 `json:"videos"`
+
+	// ViewsGained The views that these videos gained in this report. Views gained on days that only one of the reports has are part of them.
+	ViewsGained int64 `json:"views_gained"`
 }
 
 // ReportPage One page of the reports of a collection.

@@ -1038,6 +1038,8 @@ export interface ReportOverlap {
   start_date: string;
   /** The number of videos that gained views on the same days in both reports. */
   videos: number;
+  /** The views that these videos gained in this report. */
+  views_gained: number;
 }
 
 /** One page of the reports of a collection. */

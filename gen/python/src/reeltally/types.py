@@ -1032,6 +1032,8 @@ class ReportOverlap(TypedDict):
     start_date: str
     # The number of videos that gained views on the same days in both reports.
     videos: int
+    # The views that these videos gained in this report.
+    views_gained: int
 
 
 class ReportPage(TypedDict):
