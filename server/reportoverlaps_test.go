@@ -88,12 +88,42 @@ func TestCreateReport_namesEarlierReportsThatCountTheSameViews(t *testing.T) {
 // that their overlaps are unknown, and that a new report with the given request body names none of them.
 func (c *caller) requireReportsOfOlderVersions(collection uuid.UUID, body map[string]any) {
 	c.t.Helper()
-	c.app.Exec(c.t, "UPDATE reports SET gained_days = NULL, overlaps_json = NULL")
+	c.app.Exec(c.t, "UPDATE reports SET gained_days = NULL, gains_from = NULL, overlaps_json = NULL")
 	created, _ := c.createReportWith(collection, body)
 	require.Empty(c.t, created.Overlaps)
 	reports := decode[client.ReportPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/reports", nil).requireStatus(http.StatusOK)).Data
 	require.NotNil(c.t, reports[0].Overlaps)
 	require.Nil(c.t, reports[1].Overlaps)
+}
+
+// A count that arrives after a report belongs to the days after the last count of the report, also if its period ended later. The report that continues it
+// pays these views, so a report of another collection that has these days overlaps with it.
+func TestCreateReport_namesReportsThatPayLateCountsOfEarlierDays(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		one, two := c.createNamedCollection("One"), c.createNamedCollection("Two")
+		video := c.track(videoURL(1))
+		c.addVideos(one, video)
+		c.addVideos(two, video)
+		fetchAfter := func(days int, views int64) {
+			a.Clock.Advance(time.Duration(days) * 24 * time.Hour)
+			a.fetch(viewsByVideo(map[byte]int64{'1': views}))
+		}
+		fetchAfter(0, 1000)
+		fetchAfter(2, 10_000) // the last count of the first report
+		a.Clock.Advance(3 * 24 * time.Hour)
+		first, _ := c.createReportWith(one, map[string]any{"start_date": a.daysAgo(5), "end_date": a.daysAgo(1)})
+		fetchAfter(1, 16_000)
+		lateDays := map[string]any{"start_date": a.daysAgo(3), "end_date": a.daysAgo(2)} // between the last count and the end of the first report
+		continued, _ := c.createReportWith(one, map[string]any{"continues_report_id": first.ID})
+		require.Empty(t, continued.Overlaps)
+		other, report := c.createReportWith(two, lateDays)
+		require.Equal(t, int64(3000), *report.Videos[0].ViewsGained)
+		require.Equal(t, []client.ReportOverlap{{ReportID: continued.ID, Number: 2, CollectionName: "One", StartDate: continued.StartDate, EndDate: continued.EndDate, Videos: 1, ViewsGained: 3000}}, other.Overlaps)
+		again, _ := c.createReportWith(one, map[string]any{"continues_report_id": first.ID})
+		require.Len(t, again.Overlaps, 2, "the report of the other collection has days before the period of the new report")
+	})
 }
 
 func TestCreateReport_namesReportsThatAreMadeAtTheSameTime(t *testing.T) {

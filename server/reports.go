@@ -41,7 +41,7 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	report := store.NewReport{ID: recordIDFrom(ctx), CollectionID: r.CollectionID, IncludeChildren: isTrue(b.IncludeChildren),
 		From: from, To: to, ContinuesReportID: b.ContinuesReportID, CreatedBy: caller.Token.ID, Document: writeReport}
 	if b.ContinuesReportID != nil {
-		if report.FrozenViews, err = readViewsAtEnd(ctx, caller.Org, *b.ContinuesReportID); err != nil {
+		if report.FrozenViews, err = readViewsAtEnd(ctx, caller.Org, *b.ContinuesReportID, from-1); err != nil {
 			return nil, err
 		}
 	}
@@ -89,9 +89,10 @@ func (s *Server) startOfContinuation(ctx context.Context, caller Caller, collect
 	return toAPIDate(start), nil
 }
 
-// readViewsAtEnd returns the views that the videos of a report had at its end, by the ids of the videos. It leaves out videos whose views are unknown.
-func readViewsAtEnd(ctx context.Context, org *store.Org, report uuid.UUID) (map[uuid.UUID]int64, error) {
-	views := map[uuid.UUID]int64{}
+// readViewsAtEnd returns the views that the videos of a report had at its end, by the ids of the videos. It leaves out videos whose views are unknown. end is
+// the last day of the report's period. It counts as the day of the views if the report is older and does not have the days of its videos.
+func readViewsAtEnd(ctx context.Context, org *store.Org, report uuid.UUID, end store.Date) (map[uuid.UUID]store.FrozenViews, error) {
+	views := map[uuid.UUID]store.FrozenViews{}
 	err := org.ReadReport(ctx, report, func(document io.Reader) error {
 		decoder := json.NewDecoder(document)
 		if _, err := decodeUntilVideos(decoder); err != nil {
@@ -99,14 +100,19 @@ func readViewsAtEnd(ctx context.Context, org *store.Org, report uuid.UUID) (map[
 		}
 		for decoder.More() {
 			var video struct {
-				AdID       uuid.UUID `json:"ad_id"`
-				ViewsAtEnd *int64    `json:"views_at_end"`
+				AdID       uuid.UUID           `json:"ad_id"`
+				EndDay     *openapi_types.Date `json:"end_day"`
+				ViewsAtEnd *int64              `json:"views_at_end"`
 			}
 			if err := decoder.Decode(&video); err != nil {
 				return err
 			}
 			if video.ViewsAtEnd != nil {
-				views[video.AdID] = *video.ViewsAtEnd
+				frozen := store.FrozenViews{Views: *video.ViewsAtEnd, Day: end}
+				if video.EndDay != nil {
+					frozen.Day = store.DateOf(video.EndDay.Time)
+				}
+				views[video.AdID] = frozen
 			}
 		}
 		return nil

@@ -103,7 +103,8 @@ type CollectionVideo struct {
 	// FrozenViews are the video's views at the end of the earlier report, if the totals are for a report that continues an earlier one. They are used in
 	// place of the views of the day before the period. They are nil for other totals, if the video was added to the collection after the end of the
 	// earlier report, or if that report has no views of it.
-	FrozenViews *int64 `gorm:"-"`
+	FrozenViews *int64  `gorm:"-"`
+	FrozenDay   db.Date `gorm:"-"` // the day of FrozenViews
 
 	StartDay   *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known
 	EndDay     *db.Date `gorm:"-"` // the last day whose views are known, up to the end of the period; nil if no views are known
@@ -213,7 +214,7 @@ func (o *Org) DetailedCollectionTotals(ctx context.Context, q CollectionTotalsQu
 
 // readCollectionTotals is like CollectionTotals, but always reads the counts from the database. q.To must not be after today. frozen has the views at the
 // end of a continued report by the id of the video; it is nil without such a report.
-func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery, frozen map[uuid.UUID]int64) (CollectionTotals, error) {
+func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery, frozen map[uuid.UUID]FrozenViews) (CollectionTotals, error) {
 	c := CollectionTotals{Days: []CollectionDay{}}
 	if q.WithPrevious {
 		c.Previous = &PreviousPeriod{}
@@ -236,7 +237,7 @@ func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery,
 			v.counted[n] = row.IsTrue(4 + n)
 		}
 		if views, found := frozen[v.ID]; found && v.AddedAt.Day() < q.From {
-			v.FrozenViews = &views
+			v.FrozenViews, v.FrozenDay = &views.Views, views.Day
 		}
 		c.Videos = append(c.Videos, v)
 		return nil

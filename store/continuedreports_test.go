@@ -46,12 +46,12 @@ func TestCreateReport_beginsWithTheViewsAtTheEndOfTheContinuedReport(t *testing.
 			{"earlier points were deleted", map[store.Date]store.Counts{1: views(700)}, -9, new(int64(400)), gain{new(int64(400)), new(int64(700)), -1, 1, 300}, 0},
 			{"all points were deleted", nil, -9, new(int64(400)), gain{new(int64(400)), new(int64(400)), -1, -1, unknown}, 0},
 		}
-		ids, frozen := map[uuid.UUID]int{}, map[uuid.UUID]int64{}
+		ids, frozen := map[uuid.UUID]int{}, map[uuid.UUID]store.FrozenViews{}
 		var gained, firstDay int64
 		for n, tracked := range storetest.Track(t, o, storetest.VideoLinks(t, len(cases))...) {
 			ids[tracked.ID] = n
 			if c := cases[n]; c.frozen != nil {
-				frozen[tracked.ID] = *c.frozen
+				frozen[tracked.ID] = store.FrozenViews{Views: *c.frozen, Day: first - 1}
 			}
 			if got := cases[n].want.gained; got != unknown {
 				gained += got

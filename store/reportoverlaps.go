@@ -36,25 +36,33 @@ func (v *CollectionVideo) daysOfGain() (first, last db.Date, ok bool) {
 	if v.Gained == nil || *v.Gained == 0 {
 		return 0, 0, false
 	}
-	// The gain begins after StartDay. If a report continues another, a late count can change the views of StartDay itself: EndDay is then the same day.
-	return min(*v.StartDay+1, *v.EndDay), *v.EndDay, true
+	start := *v.StartDay
+	if v.FrozenViews != nil {
+		start = v.FrozenDay // the gain contains the views of the days between, which the continued report lacks
+	}
+	// The gain begins after the start. A late count can also change the views of FrozenDay itself, so that the gain is that of this day.
+	return min(start+1, *v.EndDay), *v.EndDay, true
 }
 
 // gainedDaysSize is the number of bytes that encodeGainedDays writes for each video.
 const gainedDaysSize = 24
 
 // encodeGainedDays encodes the days on which the videos of a report gained views. Each video that gained views has 24 bytes: its id, and the first and the
-// last of the days as big-endian numbers. They have the order of the videos, which must be sorted by id.
-func encodeGainedDays(videos []CollectionVideo) []byte {
-	encoded := make([]byte, 0, len(videos)*gainedDaysSize)
+// last of the days as big-endian numbers. They have the order of the videos, which must be sorted by id. encodeGainedDays also returns the first of all
+// these days. It is nil if no video gained views.
+func encodeGainedDays(videos []CollectionVideo) (encoded []byte, from *db.Date) {
+	encoded = make([]byte, 0, len(videos)*gainedDaysSize)
 	for n := range videos {
 		if first, last, ok := videos[n].daysOfGain(); ok {
+			if from == nil || first < *from {
+				from = &first
+			}
 			encoded = append(encoded, videos[n].ID[:]...)
 			encoded = binary.BigEndian.AppendUint32(encoded, uint32(first)) //nolint:gosec // decoded with the same conversion
 			encoded = binary.BigEndian.AppendUint32(encoded, uint32(last))  //nolint:gosec // decoded with the same conversion
 		}
 	}
-	return encoded
+	return encoded, from
 }
 
 // countOverlaps returns the number of videos that gained views on the same days in a report and in an earlier one, and the sum of their gains in the report.
@@ -81,13 +89,16 @@ func countOverlaps(videos []CollectionVideo, earlier []byte) (count, gained int6
 	return count, gained
 }
 
-// setOverlaps compares a new report of the given videos with the newest MaxReportOverlaps reports whose periods have a day in common with its own, and sets its field OverlapsJSON.
-// The parameter reports is a query for all reports of the organisation. A report that the new report continues counts other views, so it is left out. So are
+// setOverlaps compares a new report of the given videos with the newest MaxReportOverlaps reports that can count views of the same days, and sets its field
+// OverlapsJSON. The parameter reports is a query for all reports of the organisation. A report that the new report continues counts other views, so it is left out. So are
 // reports of versions of ReelTally that did not store the days of the gains.
 func (r *reportRow) setOverlaps(videos []CollectionVideo, reports *gorm.DB) error {
+	if r.GainsFrom == nil {
+		r.OverlapsJSON = new("[]")
+		return nil
+	}
 	earlier := reports.Select("reports.id, reports.number, reports.collection_name, reports.start_date, reports.end_date, reports.gained_days").
-		Where("reports.start_date <= ? AND reports.end_date >= ? AND reports.gained_days IS NOT NULL", r.EndDate, r.StartDate).
-		Order("reports.number DESC").Limit(MaxReportOverlaps)
+		Where("reports.gains_from <= ? AND reports.end_date >= ?", r.EndDate, *r.GainsFrom).Order("reports.number DESC").Limit(MaxReportOverlaps)
 	if r.ContinuesReportID != nil {
 		earlier = earlier.Where("reports.id <> ?", *r.ContinuesReportID)
 	}

@@ -24,6 +24,9 @@ func TestCountOverlaps_countsVideosThatGainedViewsOnTheSameDay(t *testing.T) {
 				if gained := rapid.Int64Range(-1, 5).Draw(t, "gained"); start < end || gained != 0 {
 					v.Gained = &gained
 				}
+				if rapid.Bool().Draw(t, "frozen") {
+					v.FrozenViews, v.FrozenDay = new(int64(1)), start-db.Date(rapid.Int32Range(0, 3).Draw(t, "earlier"))
+				}
 			}
 			return v
 		}), 15, 20, func(v CollectionVideo) uuid.UUID { return v.ID }).Draw(t, label)
@@ -34,10 +37,14 @@ func TestCountOverlaps_countsVideosThatGainedViewsOnTheSameDay(t *testing.T) {
 		if v.Gained == nil || *v.Gained == 0 {
 			return nil
 		}
-		if *v.StartDay == *v.EndDay {
+		start := *v.StartDay
+		if v.FrozenViews != nil {
+			start = v.FrozenDay
+		}
+		if start == *v.EndDay {
 			return []db.Date{*v.EndDay}
 		}
-		for day := *v.StartDay + 1; day <= *v.EndDay; day++ {
+		for day := start + 1; day <= *v.EndDay; day++ {
 			days = append(days, day)
 		}
 		return days
@@ -54,8 +61,18 @@ func TestCountOverlaps_countsVideosThatGainedViewsOnTheSameDay(t *testing.T) {
 					}
 				}
 			}
-			count, gained := countOverlaps(reports[0], encodeGainedDays(reports[1]))
+			encoded, from := encodeGainedDays(reports[1])
+			count, gained := countOverlaps(reports[0], encoded)
 			require.Equal(t, []int64{want, wantGained}, []int64{count, gained})
+			var all []db.Date
+			for _, b := range reports[1] {
+				all = append(all, days(b)...)
+			}
+			if len(all) == 0 {
+				require.Nil(t, from)
+			} else {
+				require.Equal(t, slices.Min(all), *from)
+			}
 		}
 	})
 }

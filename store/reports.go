@@ -47,11 +47,19 @@ type Report struct {
 // reportRow is a row of reports: a report with its compressed document.
 type reportRow struct {
 	Report
-	GainedDays []byte // result of encodeGainedDays; nil if the report was made by a version of ReelTally that did not store it
+	// GainedDays and GainsFrom are the results of encodeGainedDays. They are nil if the report was made by a version of ReelTally that did not store them.
+	GainedDays []byte
+	GainsFrom  *db.Date
 	Content    []byte
 }
 
 func (reportRow) TableName() string { return "reports" }
+
+// FrozenViews are the views of a video at the end of a report.
+type FrozenViews struct {
+	Views int64
+	Day   db.Date // the last day of the report whose views are known; the report has these views also on the days after it
+}
 
 // NewReport has the values with which CreateReport makes a report.
 type NewReport struct {
@@ -63,7 +71,7 @@ type NewReport struct {
 	ContinuesReportID *uuid.UUID
 	// FrozenViews maps the ids of videos to their views at the end of the continued report. Videos whose views are unknown there are missing. The new report
 	// begins with these views, except for videos that were added to the collection later.
-	FrozenViews map[uuid.UUID]int64
+	FrozenViews map[uuid.UUID]FrozenViews
 	CreatedBy   uuid.UUID
 	// Document is the function that writes the document of a report to a writer. When it is called, the fields Checksum and Bytes of the report are
 	// not set yet.
@@ -90,7 +98,7 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 			row.CollectionName = c.Name
 		}
 	}
-	row.GainedDays = encodeGainedDays(totals.Videos)
+	row.GainedDays, row.GainsFrom = encodeGainedDays(totals.Videos)
 	// fill sets the fields that depend on the other reports of the organisation, and the document.
 	fill := func(reports *gorm.DB) error {
 		reports = reports.Session(&gorm.Session{}) // so that it can be used for several statements
@@ -176,7 +184,7 @@ func nextReportNumber(reports *gorm.DB) (int64, error) {
 
 // Report returns the report with the given id without its document, or ErrNotFound.
 func (o *Org) Report(ctx context.Context, id uuid.UUID) (Report, error) {
-	row, err := o.reportRow(o.scopedQuery(ctx, "reports").Omit("gained_days", "content"), id)
+	row, err := o.reportRow(o.scopedQuery(ctx, "reports").Omit("gained_days", "gains_from", "content"), id)
 	return row.Report, err
 }
 
@@ -185,7 +193,7 @@ func (o *Org) Report(ctx context.Context, id uuid.UUID) (Report, error) {
 func (o *Org) UpdateReport(ctx context.Context, id uuid.UUID, p SharingPatch) (Report, error) {
 	var r Report
 	err := o.changeData(ctx, func(t OrgTx) error {
-		row, err := o.reportRow(db.Scoped(t.Tx, "reports", o.id).Omit("gained_days", "content"), id)
+		row, err := o.reportRow(db.Scoped(t.Tx, "reports", o.id).Omit("gained_days", "gains_from", "content"), id)
 		if err != nil {
 			return err
 		}

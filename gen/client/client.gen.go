@@ -1955,9 +1955,8 @@ type ReportSummary struct {
 	Number int64 `json:"number"`
 
 	// Overlaps The earlier reports of the organisation that count some of the same views, the newest first: at least one video gained views on the same
-	// day in both reports. If you pay people by both, you pay twice for these views. ReelTally compares the 100 newest reports whose periods have
-	// a day in common with this report. The report that this report continues is not among them, and later reports are not added. Null for
-	// limited and basic tiers. Also null if an older version of ReelTally made the report; it is also in no other list of overlaps then.
+	// day in both reports. If you pay people by both, you pay twice for these views. ReelTally compares the 100 newest reports with gains of
+	// the same days. The report that this report continues is not among them, and later reports are not added. Null for limited and basic tiers. Also null if an older version of ReelTally made the report; it is also in no other list of overlaps then.
 	Overlaps []ReportOverlap `json:"overlaps"`
 
 	// ShareExpiresAt When the share page closes; null if it stays open. A closed share page answers like one that does not exist.
