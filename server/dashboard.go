@@ -48,6 +48,10 @@ func (s *Server) routePages(e *echo.Echo) error {
 	}
 	s.pages = pages
 	handler := func(c echo.Context) error {
+		h := c.Request().Header
+		if strings.HasPrefix(h.Get(echo.HeaderAuthorization), "Bearer ") && h.Get(echo.HeaderCookie) == "" { // a program has probably mistaken the path
+			return problem(CodeNotFound, "%s is a page for browsers. The API has no such path; GET /openapi.yaml returns its paths.", c.Request().URL.Path)
+		}
 		pages.ServeHTTP(c.Response(), requestForPages(c))
 		return nil
 	}

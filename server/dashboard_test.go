@@ -352,3 +352,19 @@ func TestSettingsPage_saysWhatTheCollectorsCanFetch(t *testing.T) {
 		require.Contains(t, rows, []string{"Instagram", "fetched, but only for links that contain the name of the account", "not fetched, because no source is configured"})
 	})
 }
+
+func TestDashboard_programsThatMistakeAPathGetAnErrorOfTheAPI(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	for method, path := range map[string]string{http.MethodGet: "/video", http.MethodHead: "/account", http.MethodPost: "/collection"} {
+		got := c.send(method, path, nil).requireStatus(http.StatusNotFound)
+		require.Equal(t, "application/problem+json", got.Header.Get("Content-Type"))
+		if method != http.MethodHead {
+			require.Contains(t, string(got.body), path+" is a page for browsers. The API has no such path; GET /openapi.yaml returns its paths.")
+		}
+	}
+	v := c.newSignedInVisitor(t)
+	v.headers = []string{"Authorization", "Bearer " + c.token}
+	require.Contains(t, v.visit("/video").requireStatus(http.StatusOK).Header.Get("Content-Type"), "text/html", "a browser with a session gets the page")
+}

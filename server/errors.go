@@ -201,7 +201,7 @@ func invalidRequest(faults ...api.Fault) *Error {
 		for _, f := range faults[:min(shown, len(faults))] {
 			details = append(details, f.Detail)
 		}
-		e.Detail = fmt.Sprintf("%d faults: %s.", len(faults), strings.Join(details, "; "))
+		e.Detail = withFullStop(fmt.Sprintf("%d faults: %s", len(faults), strings.Join(details, "; ")))
 		if len(faults) > shown {
 			e.Detail += " The member \"errors\" lists more faults."
 		}

@@ -73,7 +73,7 @@ func TestLLMsTxt_linksOnlyToPagesThatExist(t *testing.T) {
 	require.Equal(t, "text/markdown; charset=utf-8", text.Header.Get("Content-Type"))
 	require.True(t, strings.HasPrefix(string(text.body), "# ReelTally\n\n> "), "llms.txt must begin with a heading and a quoted summary, as llmstxt.org requires")
 	links := pageLink.FindAllStringSubmatch(string(text.body), -1)
-	require.Len(t, links, 7)
+	require.Len(t, links, 8)
 	for _, link := range links {
 		a.send(t, "GET", link[1], nil).requireStatus(200)
 	}

@@ -96,6 +96,12 @@ func (s *Server) limit304Responses(c echo.Context) error {
 	if err != nil || !quota.Exceeded {
 		return err
 	}
+	// The refused request does not count towards the operation's rate limit either, and its headers describe the limit that it exceeded.
+	name, operationLimit := rateLimitOf(c.Request().Context(), callerFrom(c.Request().Context()), state.operation)
+	if _, err := s.rates.Count(c.Request().Context(), rateLimitKey(state.Organisation, name), -1, operationLimit, rateWindow); err != nil {
+		return err
+	}
+	setQuotaHeaders(c, name+"_304", limit, quota)
 	e := problem(CodeRateLimited, "Your organisation can get at most %d responses with status 304 in a minute from the operation %s. Try again in %s.",
 		limit, state.operation.id, inSeconds(quota.Reset))
 	e.RetryAfter = quota.Reset

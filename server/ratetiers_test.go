@@ -247,6 +247,11 @@ func TestRateLimit_countsEveryResponseExcept304(t *testing.T) {
 			unchanged := c.send(method, "/videos", nil, "If-None-Match", tag.Header.Get("ETag"))
 			requireRateLimitHeaders(t, unchanged.requireStatus(http.StatusNotModified), "listVideos", 15, left)
 		}
+		for range 4*15 - 3 {
+			c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag.Header.Get("ETag")).requireStatus(http.StatusNotModified)
+		}
+		refused := c.send(http.MethodGet, "/videos", nil, "If-None-Match", tag.Header.Get("ETag")).requireStatus(http.StatusTooManyRequests)
+		requireRateLimitHeaders(t, refused, "listVideos_304", 4*15, 0) // the headers describe the exceeded limit, and the request does not count towards the other limit
 		counted(c.send(http.MethodHead, "/videos", nil), http.StatusOK)
 		counted(c.send(http.MethodGet, "/videos?limit=0", nil), http.StatusBadRequest)
 		counted(c.send(http.MethodGet, "/videos?colour=red", nil), http.StatusBadRequest)

@@ -151,3 +151,22 @@ func TestCreateReport_namesReportsThatAreMadeAtTheSameTime(t *testing.T) {
 		}
 	})
 }
+
+func TestMCP_createReportNamesEarlierReportsThatCountTheSameViews(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	c.addVideos(collection, c.track(videoURL(1)))
+	for day := range int64(3) {
+		a.fetch(viewsByVideo(map[byte]int64{'1': 1000 + 10*day}))
+		a.Clock.Advance(24 * time.Hour)
+	}
+	assistant := c.openAssistant()
+	for _, want := range []string{
+		"never changes: done. The data is",
+		`never changes: done. It counts some views that earlier reports count, too: report 1 of "Launch" (1 of the videos). People who are paid by both are paid twice for these views.`,
+	} {
+		require.Contains(t, textBlocks(t, assistant.callTool("create_report", map[string]any{"collection_id": collection}))[0], want)
+	}
+}

@@ -20,6 +20,12 @@ type outcome struct {
 	// Summary counts the entries of a bulk request. It is nil if the request was not a bulk request.
 	Summary *struct{ Total, Succeeded, Failed, AlreadyExists int }
 	Results []entryResult // the results of the entries of a bulk request
+	// Overlaps are the earlier reports that count some views of a new report.
+	Overlaps []struct {
+		Number         int64
+		CollectionName string `json:"collection_name"`
+		Videos         int
+	}
 }
 
 // entryResult is the result of one entry of a bulk request.
@@ -59,10 +65,25 @@ func (o outcome) text() string {
 			sentences = append(sentences, oneLine(text))
 		}
 	}
+	if len(o.Overlaps) > 0 {
+		sentences = append(sentences, o.doublePayment())
+	}
 	if len(sentences) == 0 {
 		return "done."
 	}
 	return strings.Join(sentences, " ")
+}
+
+// doublePayment returns sentences that name the earlier reports that count some of the same views as a new report. It names the newest three.
+func (o outcome) doublePayment() string {
+	var names []string
+	for _, r := range o.Overlaps[:min(len(o.Overlaps), maxFailures)] {
+		names = append(names, fmt.Sprintf("report %d of %s (%d of the videos)", r.Number, words.Quote(r.CollectionName), r.Videos))
+	}
+	if more := len(o.Overlaps) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return "done. It counts some views that earlier reports count, too: " + words.JoinWithAnd(names) + ". People who are paid by both are paid twice for these views."
 }
 
 // counts returns a sentence with the counts of a bulk request, such as "2 of 3 succeeded (1 already tracked), 1 failed.".

@@ -46,6 +46,7 @@ var readGuides = sync.OnceValues(func() ([]guide, error) {
 		{Name: "command-line", Title: "Command line", file: "docs/command-line.md"},
 		{Name: "webhooks", Title: "Webhooks and events", file: "docs/webhooks.md"},
 		{Name: "mcp", Title: "AI assistants", file: "docs/mcp.md"},
+		{Name: "import", Title: "Import and export", file: "docs/import.md"},
 		{Name: "proxies", Title: "Proxies", file: "docs/proxies.md"},
 		{Name: "glossary", Title: "Glossary", file: "docs/glossary.md"},
 	}
