@@ -88,7 +88,7 @@ func TestCreateReport_namesEarlierReportsThatCountTheSameViews(t *testing.T) {
 // that their overlaps are unknown, and that a new report with the given request body names none of them.
 func (c *caller) requireReportsOfOlderVersions(collection uuid.UUID, body map[string]any) {
 	c.t.Helper()
-	c.app.Exec(c.t, "UPDATE reports SET gained_days = NULL, gains_from = NULL, overlaps_json = NULL")
+	c.app.Exec(c.t, "UPDATE reports SET gained_days = NULL, first_gain_date = NULL, overlaps_json = NULL")
 	created, _ := c.createReportWith(collection, body)
 	require.Empty(c.t, created.Overlaps)
 	reports := decode[client.ReportPage](c.send(http.MethodGet, "/collections/"+collection.String()+"/reports", nil).requireStatus(http.StatusOK)).Data

@@ -64,8 +64,8 @@ func TestRequestCost_theLargestReportUsesLittleTimeAndMemory(t *testing.T) {
 			c.seedHistories(id, store.MaxReportPoints/store.MaxTotalsVideos-1)
 			first := c.createReport(id)
 			for n := range store.MaxReportOverlaps - 1 { // further reports of the same videos, with which the measured report is compared
-				a.Exec(t, `INSERT INTO reports (organisation_id, id, number, collection_id, collection_name, include_children, start_date, end_date, created_by, created_at, checksum, bytes, content, access, gained_days, gains_from)
-					SELECT organisation_id, ?, ?, collection_id, collection_name, include_children, start_date, end_date, created_by, created_at, checksum, bytes, gained_days, access, gained_days, gains_from FROM reports WHERE id = ?`, store.NewID(), n+2, first)
+				a.Exec(t, `INSERT INTO reports (organisation_id, id, number, collection_id, collection_name, include_children, start_date, end_date, created_by, created_at, checksum, bytes, content, access, gained_days, first_gain_date)
+					SELECT organisation_id, ?, ?, collection_id, collection_name, include_children, start_date, end_date, created_by, created_at, checksum, bytes, gained_days, access, gained_days, first_gain_date FROM reports WHERE id = ?`, store.NewID(), n+2, first)
 			}
 			if engine != "sqlite" {
 				a.Exec(t, "VACUUM ANALYZE") // as autovacuum does

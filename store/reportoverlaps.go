@@ -93,12 +93,12 @@ func countOverlaps(videos []CollectionVideo, earlier []byte) (count, gained int6
 // OverlapsJSON. The parameter reports is a query for all reports of the organisation. A report that the new report continues counts other views, so it is left out. So are
 // reports of versions of ReelTally that did not store the days of the gains.
 func (r *reportRow) setOverlaps(videos []CollectionVideo, reports *gorm.DB) error {
-	if r.GainsFrom == nil {
+	if r.FirstGainDate == nil {
 		r.OverlapsJSON = new("[]")
 		return nil
 	}
 	earlier := reports.Select("reports.id, reports.number, reports.collection_name, reports.start_date, reports.end_date, reports.gained_days").
-		Where("reports.gains_from <= ? AND reports.end_date >= ?", r.EndDate, *r.GainsFrom).Order("reports.number DESC").Limit(MaxReportOverlaps)
+		Where("reports.first_gain_date <= ? AND reports.end_date >= ?", r.EndDate, *r.FirstGainDate).Order("reports.number DESC").Limit(MaxReportOverlaps)
 	if r.ContinuesReportID != nil {
 		earlier = earlier.Where("reports.id <> ?", *r.ContinuesReportID)
 	}

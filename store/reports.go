@@ -47,10 +47,10 @@ type Report struct {
 // reportRow is a row of reports: a report with its compressed document.
 type reportRow struct {
 	Report
-	// GainedDays and GainsFrom are the results of encodeGainedDays. They are nil if the report was made by a version of ReelTally that did not store them.
-	GainedDays []byte
-	GainsFrom  *db.Date
-	Content    []byte
+	// GainedDays and FirstGainDate are the results of encodeGainedDays. They are nil if the report was made by a version of ReelTally that did not store them.
+	GainedDays    []byte
+	FirstGainDate *db.Date
+	Content       []byte
 }
 
 func (reportRow) TableName() string { return "reports" }
@@ -98,7 +98,7 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 			row.CollectionName = c.Name
 		}
 	}
-	row.GainedDays, row.GainsFrom = encodeGainedDays(totals.Videos)
+	row.GainedDays, row.FirstGainDate = encodeGainedDays(totals.Videos)
 	// fill sets the fields that depend on the other reports of the organisation, and the document.
 	fill := func(reports *gorm.DB) error {
 		reports = reports.Session(&gorm.Session{}) // so that it can be used for several statements
@@ -184,7 +184,7 @@ func nextReportNumber(reports *gorm.DB) (int64, error) {
 
 // Report returns the report with the given id without its document, or ErrNotFound.
 func (o *Org) Report(ctx context.Context, id uuid.UUID) (Report, error) {
-	row, err := o.reportRow(o.scopedQuery(ctx, "reports").Omit("gained_days", "gains_from", "content"), id)
+	row, err := o.reportRow(o.scopedQuery(ctx, "reports").Omit("gained_days", "first_gain_date", "content"), id)
 	return row.Report, err
 }
 
@@ -193,7 +193,7 @@ func (o *Org) Report(ctx context.Context, id uuid.UUID) (Report, error) {
 func (o *Org) UpdateReport(ctx context.Context, id uuid.UUID, p SharingPatch) (Report, error) {
 	var r Report
 	err := o.changeData(ctx, func(t OrgTx) error {
-		row, err := o.reportRow(db.Scoped(t.Tx, "reports", o.id).Omit("gained_days", "gains_from", "content"), id)
+		row, err := o.reportRow(db.Scoped(t.Tx, "reports", o.id).Omit("gained_days", "first_gain_date", "content"), id)
 		if err != nil {
 			return err
 		}
