@@ -38,14 +38,18 @@ func (b *bufferedResponse) send(c echo.Context) error {
 	return err
 }
 
-// bufferResponse calls the next handler and returns its response. It does not send the response to the caller.
-func bufferResponse(c echo.Context, next echo.HandlerFunc) (*bufferedResponse, error) {
+// bufferResponse calls the next handler and returns its response, or the error response if the handler returns an error. It does not send the response to
+// the caller.
+func (s *Server) bufferResponse(c echo.Context, next echo.HandlerFunc) *bufferedResponse {
 	w := c.Response()
 	original := w.Writer
 	b := &bufferedResponse{header: w.Header()}
 	w.Writer = b
 	defer func() { w.Writer, w.Committed, w.Size = original, false, 0 }() // after a panic, the original writer is needed for the response with status 500
-	return b, next(c)
+	if err := next(c); err != nil {
+		s.writeError(err, c)
+	}
+	return b
 }
 
 // bufferHandler calls a handler and returns its response. limit is the maximum size in bytes of a body that is kept; 0 means that every body is

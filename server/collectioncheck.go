@@ -37,7 +37,7 @@ func CheckCollection(name string, hashtags []string, displaySettings json.RawMes
 	if err != nil {
 		return err
 	}
-	found := faultCollector{at: map[string]int{}}
+	var found faultCollector
 	for _, f := range faults {
 		found.addFault(f)
 	}

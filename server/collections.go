@@ -35,7 +35,7 @@ func (s *Server) ListCollections(ctx context.Context, r api.ListCollectionsReque
 			return o.ListCollections(ctx, query)
 		}}
 	if !page.paginated {
-		list.otherMembers = func(found *store.List[store.Collection], _ paginationValues) (any, error) {
+		list.otherMembers = func(found *store.List[store.Collection], _ api.Pagination) (any, error) {
 			return struct {
 				Count int `json:"count"`
 			}{found.Count()}, nil

@@ -47,16 +47,6 @@ func (o *operation) bodySchema() *openapi3.Schema {
 	return o.route.Operation.RequestBody.Value.Content.Get("application/json").Schema.Value
 }
 
-// queryNames returns the sorted names of the operation's query parameters.
-func (o *operation) queryNames() []string {
-	names := make([]string, 0, len(o.query))
-	for n := range o.query {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // contract contains the parts of the OpenAPI contract that the server needs. The web framework echo finds the route of a request, and byRoute
 // contains the route's operation.
 type contract struct {

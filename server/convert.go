@@ -30,38 +30,36 @@ const (
 	mediaXLSX   = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 )
 
-// converters contains the converter of each format other than JSON. The keys are the media types in the OpenAPI contract.
-var converters = map[string]*converter{
-	mediaCSV:    {mediaCSV + "; charset=utf-8; header=present", `-csv"`, convertToCSV},
-	mediaNDJSON: {mediaNDJSON, `-ndjson"`, convertToNDJSON},
-	mediaXLSX:   {mediaXLSX, `-xlsx"`, convertToXLSX},
-}
+// semicolonCSV is the format of text/csv with the parameter delimiter=semicolon. The OpenAPI contract has it only as text/csv.
+const semicolonCSV = mediaCSV + "; delimiter=semicolon"
 
-// semicolonCSV is the format of text/csv with the parameter delimiter=semicolon.
-var semicolonCSV = &converter{mediaCSV + "; charset=utf-8; header=present; delimiter=semicolon", `-csv-semicolon"`, convertToSemicolonCSV}
+// converters contains the converter of each format other than JSON. Except for semicolonCSV, the keys are the media types in the OpenAPI contract.
+var converters = map[string]*converter{
+	mediaCSV:     {mediaCSV + "; charset=utf-8; header=present", `-csv"`, convertToCSV},
+	semicolonCSV: {mediaCSV + "; charset=utf-8; header=present; delimiter=semicolon", `-csv-semicolon"`, convertToSemicolonCSV},
+	mediaNDJSON:  {mediaNDJSON, `-ndjson"`, convertToNDJSON},
+	mediaXLSX:    {mediaXLSX, `-xlsx"`, convertToXLSX},
+}
 
 // chooseFormat is a middleware that converts responses to the format that Accept prefers. It answers
 // with status 406 if Accept allows no format of the operation.
 func (s *Server) chooseFormat(c echo.Context, op *operation, next echo.HandlerFunc) error {
 	accept := strings.Join(c.Request().Header.Values("Accept"), ", ")
-	format, semicolon := acceptedFormat(accept, op.formats)
-	switch {
-	case format == echo.MIMEApplicationJSON:
+	format := acceptedFormat(accept, op.formats)
+	switch format {
+	case echo.MIMEApplicationJSON:
 		return next(c)
-	case format == "":
+	case "":
 		return problem(CodeNotAcceptable, "Accept is %s, but this operation answers with %s.", words.Quote(accept), strings.Join(op.formats, " or "))
-	case semicolon:
-		return convertListResponse(c, semicolonCSV, op.row, next)
-	default:
-		return convertListResponse(c, converters[format], op.row, next)
 	}
+	return convertListResponse(c, converters[format], op.row, next)
 }
 
 // acceptedFormat returns the format that the header Accept prefers, or "" if the header allows none of the formats. If the header is empty, it
-// returns the first format. isSemicolonCSV is true if the format is text/csv and the header has the parameter delimiter=semicolon.
-func acceptedFormat(accept string, formats []string) (format string, isSemicolonCSV bool) {
+// returns the first format. It returns semicolonCSV if the format is text/csv and the header has the parameter delimiter=semicolon.
+func acceptedFormat(accept string, formats []string) string {
 	if strings.TrimSpace(accept) == "" {
-		return formats[0], false
+		return formats[0]
 	}
 	for _, accepted := range goautoneg.ParseAccept(strings.ToLower(accept)) { // ParseAccept sorts the formats by preference
 		// A wildcard such as */* selects the first matching format.
@@ -73,13 +71,13 @@ func acceptedFormat(accept string, formats []string) (format string, isSemicolon
 			delimiter, has := accepted.Params["delimiter"]
 			switch {
 			case format != mediaCSV || !has || delimiter == "comma":
-				return format, false
+				return format
 			case delimiter == "semicolon":
-				return format, true
+				return semicolonCSV
 			}
 		}
 	}
-	return "", false
+	return ""
 }
 
 // rowSchema returns the schema of a list entry, or nil if the response contains no list. The list is

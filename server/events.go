@@ -35,7 +35,7 @@ func (s *Server) ListEvents(ctx context.Context, r api.ListEventsRequestObject) 
 			query.Window = w
 			return o.ListEvents(ctx, query)
 		},
-		otherMembers: func(found *store.List[store.Event], _ paginationValues) (any, error) {
+		otherMembers: func(found *store.List[store.Event], _ api.Pagination) (any, error) {
 			return s.paginateEvents(page, found, missing, newest)
 		}})
 }

@@ -43,11 +43,11 @@ func (s *Server) ExportHistory(ctx context.Context, r api.ExportHistoryRequestOb
 			query.Window = w
 			return o.ListPoints(ctx, query)
 		},
-		otherMembers: func(_ *store.List[store.VideoPoints], values paginationValues) (any, error) {
+		otherMembers: func(_ *store.List[store.VideoPoints], p api.Pagination) (any, error) {
 			return struct {
 				ExportedUntil string  `json:"exported_until"`
 				NextCursor    *string `json:"next_cursor"`
-			}{until, values.nextCursor}, nil
+			}{until, p.NextCursor}, nil
 		}})
 	return exportResponse{list, until}, err
 }

@@ -44,7 +44,6 @@ func (s *Server) idempotency(c echo.Context, op *operation, next echo.HandlerFun
 	if key == "" || !slices.Contains(op.headers, idempotencyKeyHeader) {
 		return next(c)
 	}
-	next = s.handleErrors(next)
 	state := stateFrom(r.Context())
 	request, err := requestHash(state)
 	if err != nil {
@@ -81,10 +80,7 @@ func (s *Server) idempotency(c echo.Context, op *operation, next echo.HandlerFun
 		stopRenewing()
 		s.storeResponseForKey(c, org, op.id, key, result)
 	}()
-	response, err := bufferResponse(c, next)
-	if err != nil {
-		return err
-	}
+	response := s.bufferResponse(c, next)
 	body, err := removeSecret(op, response.body.Bytes())
 	if err != nil {
 		return err
@@ -108,17 +104,6 @@ func removeSecret(op *operation, body []byte) ([]byte, error) {
 	}
 	members[op.secretMember] = json.RawMessage("null")
 	return json.Marshal(members)
-}
-
-// handleErrors is a middleware that writes the error response if the next handler returns an error. The middleware idempotency can then
-// store the error response like any other response.
-func (s *Server) handleErrors(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if err := next(c); err != nil {
-			s.writeError(err, c)
-		}
-		return nil
-	}
 }
 
 // renewKey renews the lease of an Idempotency-Key until the returned function is called. Without

@@ -42,7 +42,7 @@ type listRequest[R any] struct {
 	encode func(out []byte, row *R, view View) ([]byte, error)
 	// otherMembers returns an object with all members except "data". If otherMembers is nil, a
 	// paginated response has "data" and "pagination", and any other response is a JSON array.
-	otherMembers func(page *store.List[R], values paginationValues) (any, error)
+	otherMembers func(page *store.List[R], pagination api.Pagination) (any, error)
 	// allRows is for callers whose tier does not show metrics. If allRows is true, they get all
 	// rows. If it is false, they get only the first row.
 	allRows bool
@@ -78,7 +78,7 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	if err := cutPageToSize(s, found, encode); err != nil {
 		return listResponse{}, err
 	}
-	values, err := s.computePagination(ctx, l.page, pageView, found.Total, found.Next())
+	pagination, err := s.computePagination(ctx, l.page, pageView, found.Total, found.Next())
 	if err != nil {
 		return listResponse{}, err
 	}
@@ -92,13 +92,13 @@ func answerList[R any](ctx context.Context, s *Server, l listRequest[R]) (listRe
 	}}
 	switch {
 	case l.otherMembers != nil:
-		if response.members, err = l.otherMembers(found, values); err != nil {
+		if response.members, err = l.otherMembers(found, pagination); err != nil {
 			return listResponse{}, err
 		}
 	case l.page.paginated:
 		response.members = struct {
 			Pagination api.Pagination `json:"pagination"`
-		}{l.page.pagination(values)}
+		}{pagination}
 	}
 	return response, nil
 }

@@ -139,7 +139,7 @@ func toolArgumentFaults(r *http.Request) []api.Fault {
 	if !ok {
 		return nil
 	}
-	found := faultCollector{at: map[string]int{}}
+	var found faultCollector
 	strictFaults, _ := r.Context().Value(argumentFaultsKey{}).([]api.Fault)
 	for _, f := range strictFaults {
 		found.addFault(f)

@@ -131,35 +131,22 @@ func (p pageRequest) window(v View, maxBytes int64) store.Window {
 	return store.Window{Limit: p.limit, Offset: (p.number - 1) * p.limit, MaxBytes: maxBytes}
 }
 
-// paginationValues are the values that every pagination object contains: the number of rows in the list, the number of pages and the cursor of the
-// next page.
-type paginationValues struct {
-	total, totalPages int64
-	nextCursor        *string // cursor of the next page; nil on the last page
-}
-
-// computePagination computes the values of a pagination object and sets the Link header. The next
-// page starts after nextPosition, which is nil on the last page.
-func (s *Server) computePagination(ctx context.Context, p pageRequest, v View, totalRows int64, nextPosition *store.Position) (paginationValues, error) {
+// computePagination returns the pagination object of a page and sets the Link header. The next page starts after nextPosition, which is nil on the last
+// page.
+func (s *Server) computePagination(ctx context.Context, p pageRequest, v View, totalRows int64, nextPosition *store.Position) (api.Pagination, error) {
 	if v.masked {
 		totalRows, nextPosition = min(totalRows, 1), nil
 	}
-	f := paginationValues{total: totalRows, totalPages: (totalRows + int64(p.limit) - 1) / int64(p.limit)}
+	f := api.Pagination{Total: totalRows, Page: int32(p.number), Limit: int32(p.limit), TotalPages: (totalRows + int64(p.limit) - 1) / int64(p.limit)} //nolint:gosec // no overflow, because the contract limits the parameters page and limit
 	if nextPosition != nil {
 		cursor, err := s.signCursor(cursorContent{After: *nextPosition, Page: p.number + 1, Until: p.until}, p.cursor)
 		if err != nil {
 			return f, err
 		}
-		f.nextCursor = &cursor
+		f.NextCursor = &cursor
 		setNextPageLink(stateFrom(ctx), cursor)
 	}
 	return f, nil
-}
-
-// pagination returns the pagination object for the response of a list operation. The operation listVideos has a different pagination
-// object.
-func (p pageRequest) pagination(f paginationValues) api.Pagination {
-	return api.Pagination{Total: f.total, Page: int32(p.number), Limit: int32(p.limit), TotalPages: f.totalPages, NextCursor: f.nextCursor} //nolint:gosec // no overflow, because the contract limits the parameters page and limit
 }
 
 // setNextPageLink sets the Link header of the response: the request's URL with the cursor of the next page.

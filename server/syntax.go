@@ -384,7 +384,7 @@ func allowedParameters(op *operation) string {
 	if len(op.query) == 0 {
 		return "it takes no query parameters"
 	}
-	return "it takes " + strings.Join(op.queryNames(), ", ")
+	return "it takes " + strings.Join(slices.Sorted(maps.Keys(op.query)), ", ")
 }
 
 func isArray(p *openapi3.Parameter) bool { return p.Schema.Value.Type.Is("array") }

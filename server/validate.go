@@ -170,7 +170,7 @@ func checkContract(r *http.Request, op *operation, path map[string]string, query
 			AuthenticationFunc:      openapi3filter.NoopAuthenticationFunc, // the middleware authenticate has already checked the token
 			SchemaValidationOptions: stringFormats,
 		}})
-	found := faultCollector{at: map[string]int{}}
+	var found faultCollector
 	found.addError(err, nil)
 	if validated, ok := clone.Body.(interface{ ValidatedValue() any }); ok {
 		return validated.ValidatedValue(), found.faults
@@ -186,13 +186,10 @@ type faultCollector struct {
 	full   bool           // true if a fault was dropped because maxFaults faults were already found; the search can then stop
 }
 
-// addFault adds a fault of a whole parameter or of a member of the body, up to maxFaults faults. If the value already has a fault, addFault keeps
-// only one of the two faults.
-func (c *faultCollector) addFault(f api.Fault) { c.addEntryFault(f, nil) }
-
-// addEntryFault does the same as addFault for a fault of an entry of a parameter. The path leads from the parameter to the entry. It is empty for a
-// fault of the whole parameter and for a fault in the body.
-func (c *faultCollector) addEntryFault(f api.Fault, path []string) {
+// addFault adds a fault of a parameter, of an entry of a parameter, or of a member of the body, up to maxFaults faults. If the value already has a fault,
+// addFault keeps only one of the two faults. The path leads from a parameter to its entry. It is empty for a fault of the whole parameter and for a fault
+// in the body.
+func (c *faultCollector) addFault(f api.Fault, path ...string) {
 	place := string(f.Location)
 	if f.Name != nil {
 		place += " " + *f.Name + jsonPointer(path)
@@ -208,6 +205,9 @@ func (c *faultCollector) addEntryFault(f api.Fault, path []string) {
 	case len(c.faults) == maxFaults:
 		c.full = true
 	default:
+		if c.at == nil {
+			c.at = map[string]int{}
+		}
 		c.at[place] = len(c.faults)
 		c.faults = append(c.faults, f)
 	}
@@ -261,7 +261,7 @@ func (c *faultCollector) checkValue(value any, schema *openapi3.Schema) {
 func (c *faultCollector) addSchemaError(e *openapi3.SchemaError, param *openapi3.Parameter) {
 	path, schema := e.JSONPointer(), e.Schema
 	add := func(code, format string, args ...any) {
-		c.addEntryFault(fault(param, path, code, format, args...), path)
+		c.addFault(fault(param, path, code, format, args...), path...)
 	}
 	switch e.SchemaField {
 	case "type":

@@ -30,13 +30,12 @@ func (s *Server) ListVideos(ctx context.Context, r api.ListVideosRequestObject) 
 			query.Window, query.Each = w, each
 			return o.ListVideos(ctx, query)
 		},
-		otherMembers: func(_ *store.List[store.Video], values paginationValues) (any, error) {
+		otherMembers: func(_ *store.List[store.Video], p api.Pagination) (any, error) {
 			return struct {
 				Filters    api.VideoFilters    `json:"filters"`
 				Pagination api.VideoPagination `json:"pagination"`
 			}{filters, api.VideoPagination{
-				Total: values.total, Page: int32(page.number), Limit: int32(page.limit), TotalPages: values.totalPages, //nolint:gosec // no overflow, because the contract limits the parameters page and limit
-				HasMore: values.nextCursor != nil, NextCursor: values.nextCursor,
+				Total: p.Total, Page: p.Page, Limit: p.Limit, TotalPages: p.TotalPages, HasMore: p.NextCursor != nil, NextCursor: p.NextCursor,
 				OrderBy: api.VideoOrder(page.order.Column), OrderDirection: toAPIDirection(page.order),
 			}}, nil
 		}})

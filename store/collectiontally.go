@@ -36,7 +36,10 @@ func (v *CollectionVideo) gainStartDay(periodStart db.Date) db.Date {
 type tally struct {
 	from, to db.Date
 	days     []CollectionDay // the first element is for the day before the period
-	previous *previousTally  // nil if CollectionTotalsQuery.WithPrevious is false
+	previous *tally          // the sums of the previous period; nil if CollectionTotalsQuery.WithPrevious is false
+
+	// previousGained is the sum of the gains of the previous period, without videos that were added after it; nil if no gain is known.
+	previousGained *int64
 }
 
 func newTally(q CollectionTotalsQuery) *tally {
@@ -45,31 +48,9 @@ func newTally(q CollectionTotalsQuery) *tally {
 		t.days[n].Day = q.From - 1 + db.Date(n)
 	}
 	if q.WithPrevious {
-		t.previous = &previousTally{tally: newTally(CollectionTotalsQuery{From: q.From - (q.To - q.From + 1), To: q.From - 1})}
+		t.previous = newTally(CollectionTotalsQuery{From: q.From - (q.To - q.From + 1), To: q.From - 1})
 	}
 	return t
-}
-
-// previousTally has the sums and gains of the previous period.
-type previousTally struct {
-	*tally
-	gained *int64 // sum of the known gains; nil if no gain is known
-}
-
-// addVideo adds the counts and the gain of a video, whose fields from StartDay to Gained must not be set yet. A video that was added after the previous
-// period adds nothing.
-func (t *previousTally) addVideo(v CollectionVideo, points []Point) {
-	if v.AddedAt.Day() > t.to {
-		return
-	}
-	t.tally.addVideo(&v, points)
-	t.gained = db.AddKnown(t.gained, v.Gained)
-}
-
-// numbers returns the numbers of the previous period, after all videos were added.
-func (t *previousTally) numbers() PreviousPeriod {
-	before := &t.days[0]
-	return PreviousPeriod{Gained: t.gained, Counted: before.Videos - before.Unknown.Views}
 }
 
 // addVideo adds the counts of a video to the tally, and sets the video's fields from StartDay to Gained. The points must be ordered by day. If a count is
@@ -77,6 +58,11 @@ func (t *previousTally) numbers() PreviousPeriod {
 // period. So the gain of the first day contains the views that the earlier report lacks. StartViews and EndViews point to copies: a pointer into the
 // points would keep the memory of many points in use as long as the video.
 func (t *tally) addVideo(v *CollectionVideo, points []Point) {
+	if t.previous != nil && v.AddedAt.Day() <= t.previous.to {
+		before := *v // a copy, because each period sets its own gain
+		t.previous.addVideo(&before, points)
+		t.previousGained = db.AddKnown(t.previousGained, before.Gained)
+	}
 	firstDay, addedDay := v.gainStartDay(t.from), v.AddedAt.Day()
 	next := 0        // index of the first point after the day
 	var known Counts // the last known counts of the points

@@ -263,7 +263,8 @@ func (o *Org) readCollectionTotals(ctx context.Context, q CollectionTotalsQuery,
 	}
 	c.Days = t.finishDays()
 	if q.WithPrevious {
-		*c.Previous = t.previous.numbers()
+		before := &t.previous.days[0] // the day before the previous period
+		*c.Previous = PreviousPeriod{Gained: t.previousGained, Counted: before.Videos - before.Unknown.Views}
 	}
 	if q.ForReport {
 		return c, o.readVideoDetails(ctx, c.Videos)
@@ -335,9 +336,6 @@ func (o *Org) tallyVideos(ctx context.Context, q CollectionTotalsQuery, t *tally
 			v := &part[n]
 			if q.ForReport {
 				v.StoredPoints = pointsForDays(of, v.gainStartDay(q.From), q.To)
-			}
-			if q.WithPrevious {
-				t.previous.addVideo(*v, of)
 			}
 			t.addVideo(v, of)
 		}

@@ -79,12 +79,22 @@ func printHistory[T any](w io.Writer, c historyCommand, metric string, request f
 		return err
 	}
 	if c.JSON {
-		return writeObjects(w, points)
+		for _, point := range points {
+			if err := writeJSON(w, point); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if len(points) == 0 {
-		return printEmptyHistory(w, c.Days)
+		_, err := fmt.Fprintf(w, "There are no history points in the last %s.\n", numberWithNoun(c.Days, "day"))
+		return err
 	}
-	return writeChart(w, metric, points, toChartPoint)
+	var chart []chartPoint
+	for _, point := range slices.Backward(points) { // the API returns the newest day first, and the chart begins with the oldest
+		chart = append(chart, toChartPoint(point))
+	}
+	return writeColumns(w, []column{{title: "DATE"}, {title: strings.ToUpper(metric), right: true}, {title: "GAIN", right: true}, {title: ""}}, chartRows(chart))
 }
 
 // firstDay returns the first day of a period that has the given number of days and ends today, in UTC.
@@ -95,37 +105,11 @@ func firstDay(days int) (openapi_types.Date, error) {
 	return openapi_types.Date{Time: time.Now().UTC().AddDate(0, 0, 1-days)}, nil
 }
 
-// writeObjects writes objects as JSON, one a line.
-func writeObjects[T any](w io.Writer, objects []T) error {
-	for _, object := range objects {
-		if err := writeJSON(w, object); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// printEmptyHistory prints the message for a history that has no points.
-func printEmptyHistory(w io.Writer, days int) error {
-	_, err := fmt.Fprintf(w, "There are no history points in the last %s.\n", numberWithNoun(days, "day"))
-	return err
-}
-
 // chartPoint is one day in the chart of a history.
 type chartPoint struct {
 	day          time.Time
 	count        *int64 // nil if unknown
 	interpolated bool
-}
-
-// writeChart writes a chart that begins with the oldest day. The parameter newestFirst has the
-// points in the order of the API.
-func writeChart[T any](w io.Writer, metric string, newestFirst []T, toChartPoint func(T) chartPoint) error {
-	var chart []chartPoint
-	for _, point := range slices.Backward(newestFirst) {
-		chart = append(chart, toChartPoint(point))
-	}
-	return writeColumns(w, []column{{title: "DATE"}, {title: strings.ToUpper(metric), right: true}, {title: "GAIN", right: true}, {title: ""}}, chartRows(chart))
 }
 
 // maxBar is the width of the longest bar in characters.
