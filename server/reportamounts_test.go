@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
+	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
@@ -82,7 +83,7 @@ func TestReportPage_showsTheAmountsToPay(t *testing.T) {
 		}, tableBelow(shown, "Accounts"))
 		text := textOf(shown)
 		require.Contains(t, text, "Total: 201.01 EUR for 3 accounts. Rate: 1.00 EUR for each 1,000 views gained, at most 200.00 EUR for each account.")
-		require.Contains(t, text, "1 account has no amount, because its gain is unknown. 1 amount leaves out videos whose gain is unknown. 1 account has a gain below 0, so its amount is 0.00. 1 account reached the cap.")
+		require.Contains(t, text, "1 account has no amount, because its gain is unknown. 1 amount leaves out videos whose gain is unknown. 1 account has a gain below 0, so its amount is 0.00. When the lost views return, a report that continues this one does not pay them again. 1 account reached the cap.")
 		require.Contains(t, text, "The amounts are computed from the report and are not saved.")
 		fields := map[string]string{}
 		for _, input := range findElements(shown, "input") {
@@ -99,17 +100,17 @@ func TestReportPage_showsTheAmountsToPay(t *testing.T) {
 		require.Equal(t, []string{"#accounts", "?cap=200&currency=eur&metric=likes&rate=1"}, actions, "the address of the second form, for the share page, must have no fragment")
 
 		file := v.visit(page + linkWithText(shown, "CSV of 4 accounts with the amounts")).requireStatus(http.StatusOK).table()
-		require.Equal(t, []string{"report", "period_start", "period_end", "account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views", "amount", "currency", "rate_per_1000_views", "cap", "amount_note"}, file[0])
+		require.Equal(t, []string{"report", "period_start", "period_end", "account_id", "username", "platform", "videos", "views_gained", "unknown_gains", "views_at_end", "unknown_views", "amount", "currency", "rate_per_1000_views", "cap", "amount_note", "paid_views"}, file[0])
 		for n, want := range [][]string{
-			{"most", "200.00", "EUR", "1.00", "200.00", "cap reached"},
-			{"some", "1.01", "EUR", "1.00", "200.00", "unknown for 1"},
-			{"fewer", "0.00", "EUR", "1.00", "200.00", "gain below 0"},
-			{"", "", "EUR", "1.00", "200.00", "unknown for 1"},
+			{"most", "200.00", "EUR", "1.00", "200.00", "cap reached", "200100"},
+			{"some", "1.01", "EUR", "1.00", "200.00", "unknown for 1", "1005"},
+			{"fewer", "0.00", "EUR", "1.00", "200.00", "gain below 0", "-300"},
+			{"", "", "EUR", "1.00", "200.00", "unknown for 1", ""},
 		} {
 			require.Equal(t, want, append([]string{file[n+1][4]}, file[n+1][11:]...))
 		}
 		file = v.visit(page + "?csv=accounts&rate=0.0001").requireStatus(http.StatusOK).table()
-		require.Equal(t, []string{"0.02", "", "0.0001", "", ""}, file[1][11:])
+		require.Equal(t, []string{"0.02", "", "0.0001", "", "", "200100"}, file[1][11:])
 
 		for _, without := range []string{"", "&rate=", "&rate=&cap=5&currency=EUR"} {
 			require.Equal(t, string(plainFile.body), string(v.visit(page+"?csv=accounts"+without).requireStatus(http.StatusOK).body), "without a rate, the file must not change")
@@ -201,6 +202,60 @@ func TestReportPage_saysWhichViewsAtTheStartNoReportPays(t *testing.T) {
 	require.Contains(t, textOf(withStart), unpaid)
 	require.Equal(t, []string{"@first", "TikTok", "2", "1,000 unknown for 1", "7,040", "1,040", "2.08"}, tableBelow(withStart, "Accounts")[1])
 	require.NotContains(t, textOf(withStart), "leaves out videos whose gain is unknown", "the views at the start of the video without a gain are paid")
+}
+
+// TestReportPage_paysNoRegainedViewsAgain makes four reports of a series. A video loses views in the second report, in which another video is new, and regains them in the
+// third and fourth.
+func TestReportPage_paysNoRegainedViewsAgain(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection := c.createNamedCollection("Launch")
+		c.addVideos(collection, c.track(videoURL(1)))
+		fetch := func(views map[byte]int64) {
+			uploaded := a.Clock.Now()
+			a.fetch(func(target queue.Target) ingest.VideoFacts {
+				n := views[target.ExternalID[len(target.ExternalID)-1]]
+				return ingest.VideoFacts{Views: &n, Username: new("some"), AccountID: new("some"), UploadedAt: &uploaded}
+			})
+			a.Clock.Advance(24 * time.Hour)
+		}
+		fetch(map[byte]int64{'1': 1000})
+		fetch(map[byte]int64{'1': 10_000})
+		first, _ := c.createReportWith(collection, map[string]any{"start_date": a.daysAgo(1), "end_date": a.daysAgo(1)})
+		c.addVideos(collection, c.track(videoURL(2)))
+		fetch(map[byte]int64{'1': 5000, '2': 3000})
+		second, _ := c.createReportWith(collection, map[string]any{"continues_report_id": first.ID, "end_date": a.daysAgo(1)})
+		fetch(map[byte]int64{'1': 9000, '2': 3000})
+		third, _ := c.createReportWith(collection, map[string]any{"continues_report_id": second.ID, "end_date": a.daysAgo(1)})
+		fetch(map[byte]int64{'1': 12_000, '2': 3000})
+		fourth, _ := c.createReportWith(collection, map[string]any{"continues_report_id": third.ID, "end_date": a.daysAgo(1)})
+		alone, _ := c.createReportWith(collection, map[string]any{"start_date": a.daysAgo(1), "end_date": a.daysAgo(1)})
+
+		v := c.newSignedInVisitor(t)
+		for _, want := range []struct {
+			report                          client.ReportSummary
+			gained, toRegain, withStart     int64
+			amount, amountWithStart, remark string
+		}{
+			{first, 9000, 0, 0, "9.00", "9.00", ""},
+			{second, -5000, 0, 0, "0.00 gain below 0, unknown for 1", "0.00 gain below 0", "When the lost views return, a report that continues this one does not pay them again."},
+			{third, 4000, 5000, 2000, "0.00 4,000 regained", "2.00 2,000 regained", "1 account regained 4,000 views lost in reports that this report continues. These views are not paid again."},
+			{fourth, 3000, 1000, 0, "2.00 1,000 regained", "3.00", "1 account regained 1,000 views lost in reports that this report continues. These views are not paid again."},
+			{alone, 3000, 0, 0, "3.00", "3.00", ""},
+		} {
+			account := decode[client.Report](c.send(http.MethodGet, "/reports/"+want.report.ID.String(), nil).requireStatus(http.StatusOK)).Accounts[0]
+			require.Equal(t, []int64{want.gained, want.toRegain, want.withStart}, []int64{*account.ViewsGained, *account.ViewsToRegain, *account.ViewsToRegainWithStart}, "report %d", want.report.Number)
+			page := "/collection/report/" + want.report.ID.String() + "?rate=1"
+			shown := v.visit(page).requireStatus(http.StatusOK).parsePage()
+			rows := tableBelow(shown, "Accounts")
+			require.Equal(t, want.amount, rows[1][len(rows[1])-1], "report %d", want.report.Number)
+			require.Equal(t, strings.Contains(want.amount, "regained"), rows[0][5] == "Paid views")
+			require.Contains(t, textOf(shown), want.remark)
+			rows = tableBelow(v.visit(page+"&start_views=true").requireStatus(http.StatusOK).parsePage(), "Accounts")
+			require.Equal(t, want.amountWithStart, rows[1][len(rows[1])-1], "report %d with the views at the start", want.report.Number)
+		}
+	})
 }
 
 func TestReportPage_refusesInvalidTermsOfAmounts(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
-	openapi_types "github.com/oapi-codegen/runtime/types"
 
 	"github.com/reeltally/reeltally/gen/api"
 	"github.com/reeltally/reeltally/store"
@@ -27,23 +26,30 @@ const reportFormat = 1
 // change.
 func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObject) (api.CreateReportResponseObject, error) {
 	caller, b := callerFrom(ctx), *r.Body
+	var continued *continuedReport // nil if the report continues none
 	if b.ContinuesReportID != nil {
-		start, err := s.startOfContinuation(ctx, caller, r.CollectionID, b)
-		if err != nil {
+		var err error
+		if continued, err = s.findContinuedReport(ctx, caller, r.CollectionID, b); err != nil {
 			return nil, err
 		}
-		b.StartDate = &start
+		b.StartDate = new(toAPIDate(continued.EndDate + 1))
 	}
 	from, to, err := s.totalsPeriod(caller, b.StartDate, b.EndDate)
 	if err != nil {
 		return nil, moveFaultsToBody(err)
 	}
 	report := store.NewReport{ID: recordIDFrom(ctx), CollectionID: r.CollectionID, IncludeChildren: isTrue(b.IncludeChildren),
-		From: from, To: to, ContinuesReportID: b.ContinuesReportID, CreatedBy: caller.Token.ID, Document: writeReport}
-	if b.ContinuesReportID != nil {
-		if report.FrozenViews, err = readViewsAtEnd(ctx, caller.Org, *b.ContinuesReportID, from-1); err != nil {
+		From: from, To: to, ContinuesReportID: b.ContinuesReportID, CreatedBy: caller.Token.ID}
+	if continued != nil {
+		if err := continued.read(ctx, caller.Org); err != nil {
 			return nil, err
 		}
+		report.FrozenViews = continued.viewsAtEnd
+	}
+	report.Document = func(w io.Writer, r store.Report, c store.CollectionTotals) error {
+		accounts := sumByAccount(c.Videos)
+		continued.setViewsToRegain(accounts)
+		return writeReport(w, r, c, accounts)
 	}
 	made, err := caller.Org.CreateReport(ctx, report)
 	if err != nil {
@@ -51,73 +57,6 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 	}
 	summary, err := toAPIReportSummary(made, caller.View)
 	return api.CreateReport201JSONResponse(summary), err
-}
-
-// startOfContinuation returns the first day of a new report that continues an earlier report of the collection: the day after the end of the earlier report.
-// It fails if the collection has no such report, if this day is in the future or too old for the tier, or if start_date, end_date or include_children
-// of the request do not fit the earlier report.
-func (s *Server) startOfContinuation(ctx context.Context, caller Caller, collection uuid.UUID, b api.CreateReportRequest) (openapi_types.Date, error) {
-	refuse := func(pointer, format string, args ...any) (openapi_types.Date, error) {
-		fault := bodyFault(pointer, faultConflict, format, args...)
-		return openapi_types.Date{}, &Error{Code: CodeConflict, Faults: []api.Fault{fault}, Detail: withFullStop(fault.Detail)}
-	}
-	earlier, err := caller.Org.Report(ctx, *b.ContinuesReportID)
-	if errors.Is(err, store.ErrNotFound) || err == nil && earlier.CollectionID != collection {
-		e := problem(CodeNotFound, "Collection %s has no report %s.", collection, b.ContinuesReportID)
-		e.Faults = []api.Fault{bodyFault("/continues_report_id", string(e.Code), "%s", e.Detail)}
-		return openapi_types.Date{}, e
-	}
-	if err != nil {
-		return openapi_types.Date{}, err
-	}
-	start, today := earlier.EndDate+1, store.DateOf(s.now())
-	oldest := s.oldestDay(caller)
-	switch {
-	case earlier.IncludeChildren != isTrue(b.IncludeChildren):
-		return refuse("/include_children", "include_children is %t; it must be %t, as in report %d, which the new report continues",
-			isTrue(b.IncludeChildren), earlier.IncludeChildren, earlier.Number)
-	case start > today:
-		return refuse("/continues_report_id", "report %d ends on %s; a report can continue it from %s on, and today is %s", earlier.Number, earlier.EndDate, start, today)
-	case start < oldest:
-		return refuse("/continues_report_id", "report %d ends on %s; for the tier %s, a report can begin on %s at the earliest", earlier.Number, earlier.EndDate, caller.Organisation.Tier, oldest)
-	case b.StartDate != nil && store.DateOf(b.StartDate.Time) != start:
-		return refuse("/start_date", "start_date is %s; it must be %s, the day after the end of report %d, which the new report continues",
-			b.StartDate, start, earlier.Number)
-	case b.EndDate != nil && store.DateOf(b.EndDate.Time) < start:
-		return refuse("/end_date", "end_date is %s; it must not be before %s, the day after the end of report %d, which the new report continues", b.EndDate, start, earlier.Number)
-	}
-	return toAPIDate(start), nil
-}
-
-// readViewsAtEnd returns the views that the videos of a report had at its end, by the ids of the videos. It leaves out videos whose views are unknown. end is
-// the last day of the report's period. It counts as the day of the views if the report is older and does not have the days of its videos.
-func readViewsAtEnd(ctx context.Context, org *store.Org, report uuid.UUID, end store.Date) (map[uuid.UUID]store.FrozenViews, error) {
-	views := map[uuid.UUID]store.FrozenViews{}
-	err := org.ReadReport(ctx, report, func(document io.Reader) error {
-		decoder := json.NewDecoder(document)
-		if _, err := decodeUntilVideos(decoder); err != nil {
-			return err
-		}
-		for decoder.More() {
-			var video struct {
-				AdID       uuid.UUID           `json:"ad_id"`
-				EndDay     *openapi_types.Date `json:"end_day"`
-				ViewsAtEnd *int64              `json:"views_at_end"`
-			}
-			if err := decoder.Decode(&video); err != nil {
-				return err
-			}
-			if video.ViewsAtEnd != nil {
-				frozen := store.FrozenViews{Views: *video.ViewsAtEnd, Day: end}
-				if video.EndDay != nil {
-					frozen.Day = store.DateOf(video.EndDay.Time)
-				}
-				views[video.AdID] = frozen
-			}
-		}
-		return nil
-	})
-	return views, err
 }
 
 // moveFaultsToBody changes the faults in err: it replaces the name of a query parameter by the path of the body member with the same name.
@@ -132,11 +71,11 @@ func moveFaultsToBody(err error) error {
 }
 
 // writeReport writes the JSON of a report to w. It encodes one video at a time, because all videos together can take 20 MB.
-func writeReport(w io.Writer, r store.Report, c store.CollectionTotals) error {
+func writeReport(w io.Writer, r store.Report, c store.CollectionTotals, accounts []api.ReportAccount) error {
 	query := store.CollectionTotalsQuery{Collection: r.CollectionID, IncludeChildren: r.IncludeChildren, From: r.StartDate, To: r.EndDate}
 	report := api.Report{Format: reportFormat, ID: r.ID, Number: r.Number, OrganisationID: r.OrganisationID, CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
 		ContinuesReportID: r.ContinuesReportID, Collections: make([]api.ReportCollection, len(c.Collections)), Statistics: toAPICollectionStatistics(query, c, FullView),
-		Days: toAPICollectionDays(c.Days, FullView), Accounts: sumByAccount(c.Videos), Videos: []api.ReportVideo{}}
+		Days: toAPICollectionDays(c.Days, FullView), Accounts: accounts, Videos: []api.ReportVideo{}}
 	for i, collection := range c.Collections {
 		report.Collections[i] = api.ReportCollection{ID: collection.ID, Name: collection.Name}
 	}
@@ -192,19 +131,11 @@ func displayUsername(username string) *string {
 
 // sumByAccount returns the sums of the videos of each account, the account with the most gained views first. Accounts without a known gain come last.
 func sumByAccount(videos []store.CollectionVideo) []api.ReportAccount {
-	type account struct {
-		id       uuid.UUID     // the zero value if the account has no id
-		platform link.Platform // "" if the account has an id
-		username string        // "" if the account has an id, or if its name is unknown
-	}
 	sums := []api.ReportAccount{}
-	seen := map[account]int{} // the value is an index in sums
+	seen := map[accountKey]int{} // the value is an index in sums
 	for i := range videos {
 		v := &videos[i]
-		key := account{platform: v.Details.Platform, username: v.Details.Username}
-		if v.Details.AccountID != nil {
-			key = account{id: *v.Details.AccountID}
-		}
+		key := newAccountKey(v.Details.AccountID, v.Details.Platform, v.Details.Username)
 		n, found := seen[key]
 		if !found {
 			n = len(sums)

@@ -138,7 +138,7 @@ func TestReport_keepsTheAccountsAndCaptionsOfItsTime(t *testing.T) {
 			if want.Username != nil {
 				ids[*want.Username] = *report.Accounts[n].AccountID
 			}
-			want.AccountID = report.Accounts[n].AccountID
+			want.AccountID, want.ViewsToRegain, want.ViewsToRegainWithStart = report.Accounts[n].AccountID, new(int64(0)), new(int64(0))
 			require.Equal(t, want, report.Accounts[n])
 		}
 		require.Nil(t, report.Accounts[2].AccountID)

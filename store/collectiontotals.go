@@ -128,6 +128,12 @@ type VideoDetails struct {
 	UploadedAt *db.Date   // nil if it is unknown
 }
 
+// IsNewInPeriod returns true if a video was uploaded in the period from the day from to the day to, and its first known views are of a day of the period, too.
+// The views at the start of such a video are not part of its gain, but they are views of this period.
+func IsNewInPeriod(uploaded, start, from, to db.Date) bool {
+	return start >= from && uploaded >= from && uploaded <= to
+}
+
 // CompareGains compares two gains for sorting: the higher gain comes first, and a gain that is unknown (nil) comes last.
 func CompareGains(a, b *int64) int {
 	switch {

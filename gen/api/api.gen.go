@@ -903,14 +903,16 @@ type Report struct {
 
 // ReportAccount defines model for ReportAccount.
 type ReportAccount struct {
-	AccountID    *openapi_types.UUID `json:"account_id"`
-	Platform     Platform            `json:"platform"`
-	UnknownGains int64               `json:"unknown_gains"`
-	UnknownViews int64               `json:"unknown_views"`
-	Username     *string             `json:"username"`
-	Videos       int64               `json:"videos"`
-	ViewsAtEnd   *int64              `json:"views_at_end"`
-	ViewsGained  *int64              `json:"views_gained"`
+	AccountID              *openapi_types.UUID `json:"account_id"`
+	Platform               Platform            `json:"platform"`
+	UnknownGains           int64               `json:"unknown_gains"`
+	UnknownViews           int64               `json:"unknown_views"`
+	Username               *string             `json:"username"`
+	Videos                 int64               `json:"videos"`
+	ViewsAtEnd             *int64              `json:"views_at_end"`
+	ViewsGained            *int64              `json:"views_gained"`
+	ViewsToRegain          *int64              `json:"views_to_regain"`
+	ViewsToRegainWithStart *int64              `json:"views_to_regain_with_start"`
 }
 
 // ReportCollection defines model for ReportCollection.

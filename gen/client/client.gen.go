@@ -1743,6 +1743,13 @@ type ReportAccount struct {
 
 	// ViewsGained The sum of the known gains of the videos; null if none is known.
 	ViewsGained *int64 `json:"views_gained"`
+
+	// ViewsToRegain How many views the account had lost at the end of the report that this report continues, since the highest sum of its gains in that report and those before it. Earlier reports counted these views. To pay for each view once, pay for
+	// `views_gained` minus `views_to_regain`, or for nothing if this is below 0. It is 0 if the report continues none. Older reports do not have this member.
+	ViewsToRegain *int64 `json:"views_to_regain"`
+
+	// ViewsToRegainWithStart The same as `views_to_regain`, if each report also counts the `views_at_start` of videos whose `uploaded_at` and `start_day` are both in its period. Older reports do not have this member.
+	ViewsToRegainWithStart *int64 `json:"views_to_regain_with_start"`
 }
 
 // ReportCollection A collection whose videos are in a report.

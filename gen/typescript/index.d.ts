@@ -1014,6 +1014,10 @@ export interface ReportAccount {
   views_at_end: number | null;
   /** The sum of the known gains of the videos; null if none is known. */
   views_gained: number | null;
+  /** How many views the account had lost at the end of the report that this report continues, since the highest sum of its gains in that report and those before it. */
+  views_to_regain?: number | null | undefined;
+  /** The same as `views_to_regain`, if each report also counts the `views_at_start` of videos whose `uploaded_at` and `start_day` are both in its period. */
+  views_to_regain_with_start?: number | null | undefined;
 }
 
 /** A collection whose videos are in a report. */

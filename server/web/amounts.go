@@ -30,6 +30,7 @@ type amounts struct {
 type amount struct {
 	Value        *big.Rat // a number with two decimals, at least 0; nil if unknown
 	PaidViews    *int64   // the views for which the amount is paid; nil if unknown
+	Regained     int64    // number of views that are not paid, because the account lost as many in reports that this report continues
 	Capped       bool     // true if the amount reached the cap
 	BelowZero    bool     // true if PaidViews is below 0, so that Value is 0
 	UnknownGains int64    // number of videos of the account that add nothing to Value, because their gain is unknown
@@ -80,7 +81,7 @@ func newStartViews(r *client.Report, p period, continued *store.Report) startVie
 		case !found || v.ViewsAtStart == nil || *v.ViewsAtStart == 0 || v.StartDay == nil || store.DateOf(v.StartDay.Time) < p.Start:
 		case v.UploadedAt == nil:
 			s.Undated++
-		case store.DateOf(v.UploadedAt.Time) >= p.Start && store.DateOf(v.UploadedAt.Time) <= p.End:
+		case store.IsNewInPeriod(store.DateOf(v.UploadedAt.Time), store.DateOf(v.StartDay.Time), p.Start, p.End):
 			s.Videos++
 			s.Views += *v.ViewsAtStart
 			s.ByAccount[n] = addKnown(s.ByAccount[n], v.ViewsAtStart)
@@ -151,12 +152,17 @@ func newAmounts(query url.Values, accounts []client.ReportAccount, atStart start
 		return nil, &Problem{Status: http.StatusBadRequest, Title: "Invalid amounts to pay", Detail: strings.Join(faults, " ")}
 	}
 	for n, account := range accounts {
-		paid := account.ViewsGained
+		paid, toRegain := account.ViewsGained, account.ViewsToRegain
 		if a.WithStartViews {
-			paid = addKnown(paid, atStart.ByAccount[n])
+			paid, toRegain = addKnown(paid, atStart.ByAccount[n]), account.ViewsToRegainWithStart
+		}
+		var regained int64
+		if paid != nil && toRegain != nil { // older reports do not have the views to regain
+			regained = max(0, min(*paid, *toRegain))
+			paid = new(*paid - regained)
 		}
 		a.Rows[n] = a.amountFor(paid)
-		a.Rows[n].PaidViews, a.Rows[n].UnknownGains = paid, account.UnknownGains
+		a.Rows[n].PaidViews, a.Rows[n].Regained, a.Rows[n].UnknownGains = paid, regained, account.UnknownGains
 		if a.WithStartViews {
 			a.Rows[n].UnknownGains -= atStart.WithoutGain[n] // the views at the start of these videos are paid
 		}
@@ -226,6 +232,9 @@ func (a amount) Marks() string {
 	if a.BelowZero {
 		marks = append(marks, "gain below 0")
 	}
+	if a.Regained > 0 {
+		marks = append(marks, formatCount(a.Regained)+" regained")
+	}
 	if a.UnknownGains > 0 {
 		marks = append(marks, "unknown for "+formatCount(a.UnknownGains))
 	}
@@ -264,7 +273,7 @@ func (a *amounts) TotalText() string {
 // TermsText returns the rate and the cap in words.
 func (a *amounts) TermsText() string {
 	text := a.withCurrency(separateThousands(a.RateText())) + " for each 1,000 "
-	if a.WithStartViews {
+	if a.ShowsPaidViews() {
 		text += "paid views"
 	} else {
 		text += "views gained"
@@ -273,6 +282,11 @@ func (a *amounts) TermsText() string {
 		text += ", at most " + a.withCurrency(amount{Value: a.Cap}.Text()) + " for each account"
 	}
 	return text
+}
+
+// ShowsPaidViews returns true if an account can have other paid views than gained views, so that the table shows both.
+func (a *amounts) ShowsPaidViews() bool {
+	return a.WithStartViews || a.count(func(row amount) bool { return row.Regained > 0 }) > 0
 }
 
 // withCurrency returns a number with the currency after it, if one was given.
@@ -296,7 +310,15 @@ func (a *amounts) Notes() []string {
 		notes = append(notes, plural(n, "amount leaves out videos whose gain is unknown.", "amounts leave out videos whose gain is unknown."))
 	}
 	if n := a.count(func(row amount) bool { return row.BelowZero }); n > 0 {
-		notes = append(notes, plural(n, "account has a gain below 0, so its amount is 0.00.", "accounts have a gain below 0, so their amounts are 0.00."))
+		notes = append(notes, plural(n, "account has a gain below 0, so its amount is 0.00.", "accounts have a gain below 0, so their amounts are 0.00.")+
+			" When the lost views return, a report that continues this one does not pay them again.")
+	}
+	if n := a.count(func(row amount) bool { return row.Regained > 0 }); n > 0 {
+		var views int64
+		for _, row := range a.Rows {
+			views += row.Regained
+		}
+		notes = append(notes, plural(n, "account", "accounts")+" regained "+plural(views, "view", "views")+" lost in reports that this report continues. These views are not paid again.")
 	}
 	if a.Cap != nil {
 		notes = append(notes, plural(a.count(func(row amount) bool { return row.Capped }), "account", "accounts")+" reached the cap.")
@@ -319,11 +341,7 @@ func (a *amounts) csvColumns() []string {
 	if a == nil {
 		return nil
 	}
-	names := []string{"amount", "currency", "rate_per_1000_views", "cap", "amount_note"}
-	if a.WithStartViews {
-		names = append(names, "paid_views")
-	}
-	return names
+	return []string{"amount", "currency", "rate_per_1000_views", "cap", "amount_note", "paid_views"}
 }
 
 // csvFields returns the values of the columns of csvColumns for the account with index n. The currency and the cap are empty if they were not given.
@@ -331,9 +349,5 @@ func (a *amounts) csvFields(n int) []string {
 	if a == nil {
 		return nil
 	}
-	fields := []string{a.Rows[n].Plain(), a.Currency, a.RateText(), amount{Value: a.Cap}.Plain(), a.Rows[n].Marks()}
-	if a.WithStartViews {
-		fields = append(fields, csvNumber(a.Rows[n].PaidViews))
-	}
-	return fields
+	return []string{a.Rows[n].Plain(), a.Currency, a.RateText(), amount{Value: a.Cap}.Plain(), a.Rows[n].Marks(), csvNumber(a.Rows[n].PaidViews)}
 }

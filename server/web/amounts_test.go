@@ -88,7 +88,7 @@ func TestAmounts_unknownGainsHaveNoAmount(t *testing.T) {
 	require.Equal(t, unknown, a.Rows[0].Text())
 	require.Equal(t, "4.00", a.Total().Plain(), "the total must be the sum of the rounded amounts")
 	require.Equal(t, []string{"Total: 4.00 for 3 accounts", "2.00 for each 1,000 views gained"}, []string{a.TotalText(), a.TermsText()})
-	require.Equal(t, []string{"2 accounts have no amount, because their gains are unknown.", "1 account has a gain below 0, so its amount is 0.00."}, a.Notes())
+	require.Equal(t, []string{"2 accounts have no amount, because their gains are unknown.", "1 account has a gain below 0, so its amount is 0.00. When the lost views return, a report that continues this one does not pay them again."}, a.Notes())
 
 	a = computeAmounts(t, "1234.5675", "9000", "eur", new(int64(7000)), new(int64(8000)), new(int64(9000)))
 	require.Equal(t, "Total: 26,641.97 EUR for 3 accounts", a.TotalText())
@@ -221,7 +221,7 @@ func TestAmounts_payTheViewsAtTheStartOfVideosUploadedInThePeriod(t *testing.T) 
 	require.Equal(t, []string{"0.00", "", "1.00", "", "gain below 0", "-1"}, a.csvFields(0))
 
 	a, _ = newAmounts(url.Values{"rate": {"1"}}, r.Accounts, atStart)
-	require.Equal(t, []string{"", "", "1.00", "", "unknown for 1"}, a.csvFields(1), "without the term, only gained views are paid")
+	require.Equal(t, []string{"", "", "1.00", "", "unknown for 1", ""}, a.csvFields(1), "without the term, only gained views are paid")
 }
 
 // FuzzParseDecimal requires that parseDecimal accepts exactly the decimal numbers in the range, and that it keeps their value.

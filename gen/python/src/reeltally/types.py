@@ -1006,6 +1006,10 @@ class ReportAccount(TypedDict):
     views_at_end: int | None
     # The sum of the known gains of the videos; null if none is known.
     views_gained: int | None
+    # How many views the account had lost at the end of the report that this report continues, since the highest sum of its gains in that report and those before it.
+    views_to_regain: NotRequired[int | None]
+    # The same as `views_to_regain`, if each report also counts the `views_at_start` of videos whose `uploaded_at` and `start_day` are both in its period.
+    views_to_regain_with_start: NotRequired[int | None]
 
 
 class ReportCollection(TypedDict):

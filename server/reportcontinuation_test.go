@@ -1,0 +1,62 @@
+package server
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	openapi_types "github.com/oapi-codegen/runtime/types"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/reeltally/reeltally/gen/api"
+	"github.com/reeltally/reeltally/store"
+)
+
+// payments are the views of an account that the reports of a series have paid, and what they should have paid: the highest sum of its views so far.
+type payments struct{ sum, highest, paid int64 }
+
+// add adds a report in which the account has the given views, of which it must regain some before they are paid.
+func (p *payments) add(views, toRegain int64) {
+	p.sum += views
+	p.highest = max(p.highest, p.sum)
+	p.paid += max(0, views-toRegain)
+}
+
+func TestViewsToRegain_letASeriesOfReportsPayEachViewOnce(t *testing.T) {
+	t.Parallel()
+	id, november := uuid.New(), time.Date(2026, time.November, 1, 0, 0, 0, 0, time.UTC)
+	period := store.Report{StartDate: store.DateOf(november), EndDate: store.DateOf(november) + 29}
+	rapid.Check(t, func(t *rapid.T) {
+		var continued *continuedReport
+		var gains, withStart payments
+		for range rapid.IntRange(1, 6).Draw(t, "reports") {
+			accounts := []api.ReportAccount{{Platform: api.PlatformTiktok}, {AccountID: &id, Platform: api.PlatformTiktok}}
+			account := &accounts[1]
+			var gained int64
+			if rapid.Bool().Draw(t, "gain is known") {
+				gained = rapid.Int64Range(-10, 10).Draw(t, "gained")
+				account.ViewsGained = &gained
+			}
+			start := rapid.Int64Range(0, 10).Draw(t, "views at the start")
+			continued.setViewsToRegain(accounts)
+			require.Zero(t, *accounts[0].ViewsToRegain, "an account must not regain the views of another")
+			gains.add(gained, *account.ViewsToRegain)
+			withStart.add(gained+start, *account.ViewsToRegainWithStart)
+
+			encoded, err := json.Marshal(accounts)
+			require.NoError(t, err)
+			continued = &continuedReport{Report: period, viewsAtEnd: map[uuid.UUID]store.FrozenViews{}, toRegain: map[accountKey]viewsToRegain{}}
+			require.NoError(t, continued.addAccounts(encoded))
+			video := continuedVideo{AdLink: "https://www.tiktok.com/@some/video/7000000000000000001", AccountID: &id, ViewsAtStart: &start,
+				UploadedAt: &openapi_types.Date{Time: november}, StartDay: &openapi_types.Date{Time: november.AddDate(0, 0, rapid.IntRange(0, 29).Draw(t, "day"))}}
+			continued.addVideo(&video)
+			old := video
+			old.UploadedAt = &openapi_types.Date{Time: november.AddDate(0, 0, -1)} // not uploaded in the period
+			continued.addVideo(&old)
+		}
+		require.Equal(t, gains.highest, gains.paid)
+		require.Equal(t, withStart.highest, withStart.paid)
+	})
+}
