@@ -102,7 +102,7 @@ var codes = [...]CodeInfo{
 	{CodeTooManyTokens, 409, "Too many tokens", "The organisation has 1,000 tokens, which is the limit. Expired and revoked tokens also count. They are deleted 90 days after they expired or were revoked."},
 	{CodeTooManyWebhooks, 409, "Too many webhooks", "The organisation has 20 webhooks, which is the limit. Delete one first."},
 	{CodeWebhookDisabled, 409, "Webhook disabled", "Nothing can be sent to the webhook, because it is disabled. Enable it first."},
-	{CodePasswordRequired, 409, "Password required", "A collection or report with the access `protected` needs a password. Send the password in the same request, or set it in an earlier request."},
+	{CodePasswordRequired, 409, "Password required", "A collection or report with the access `protected` needs a password. Set it in the same PATCH, or in an earlier one. A new collection has no password, so it cannot be protected."},
 	{CodeIdempotencyKeyInUse, 409, "Idempotency key in use", "The first request with this Idempotency-Key is still running, or it was interrupted less than 15 seconds ago; Retry-After tells how long to wait."},
 	{CodePreconditionFailed, 412, "Precondition failed", "If-Match does not name the current version: the item was changed after it was read, or it never had this ETag."},
 	{CodeBodyTooLarge, 413, "Body too large", "The body is larger than 2 MiB."},

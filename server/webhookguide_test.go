@@ -142,3 +142,16 @@ func TestWebhookGuide_programsAcceptOnlyGenuineRequests(t *testing.T) {
 	require.Contains(t, feed, "data")
 	require.Contains(t, feed, "next_cursor")
 }
+
+// TestWebhookGuide_showsTheEventOfTheContract requires that the event in docs/webhooks.md is the example of the contract, which other tests check.
+func TestWebhookGuide_showsTheEventOfTheContract(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/webhooks.md")
+	require.NoError(t, err)
+	_, block, found := strings.Cut(string(page), "```json\n")
+	require.True(t, found)
+	block, _, _ = strings.Cut(block, "```")
+	example, err := json.Marshal(sharedContract().doc.Components.Examples["ListEventsPremium"].Value.Value.(map[string]any)["data"].([]any)[0])
+	require.NoError(t, err)
+	require.JSONEq(t, string(example), block)
+}

@@ -88,7 +88,7 @@ var defaultReasons = map[FetchStatus]string{
 }
 
 // notQueued is the reason of a pending video or account that is not in the queue.
-const notQueued = "The %[1]s is saved but not fetched, because the organisation has no active subscription, or because it only imported the %[1]s"
+const notQueued = "The %s is saved but not fetched, because the organisation has no active subscription. It is fetched when a subscription begins"
 
 // olderNumbersText is added to the reason of a pending video or account whose numbers are stored, for example because it was stopped and is tracked again.
 const olderNumbersText = ", so its numbers are older"

@@ -259,10 +259,9 @@ const (
 type Access string
 
 // Account A profile that posts videos. An account that is only linked from videos has `tracking_type: null`, and its data comes from these
-// videos. The metrics are those of its tracked videos. A count is null before the first successful fetch, and if the platform does not give
-// it. If the tier masks the counts, they are null too, and the object has `metrics_masked: true`.
+// videos. The metrics are those of its tracked videos. A count is null before the first successful fetch, and if no source gives it. If the tier masks the counts, they are null too, and the object has `metrics_masked: true`.
 type Account struct {
-	// AccountID The id of the account.
+	// AccountID The id of the account. If two records of one account are merged, one of the ids gives 404, but `account_link` still finds the account.
 	AccountID openapi_types.UUID `json:"account_id"`
 
 	// AccountLink The canonical link of the account.
@@ -316,17 +315,17 @@ type Account struct {
 	// Link The link in the profile of the account, as the platform gives it; null if there is none.
 	Link *string `json:"link"`
 
-	// MeanViews The mean of the latest views of the account's tracked videos.
+	// MeanViews The mean of the latest views of the account's tracked videos; null if none is known.
 	//
 	// Example: 91840.5
 	MeanViews *float64 `json:"mean_views"`
 
-	// MedianViews The median of the latest views of the account's tracked videos.
+	// MedianViews The median of the latest views of the account's tracked videos; null if none is known.
 	//
 	// Example: 75190
 	MedianViews *float64 `json:"median_views"`
 
-	// MedianViewsNonZero The median of the latest views of the account's tracked videos with more than 0 views.
+	// MedianViewsNonZero The median of the latest views of the account's tracked videos with more than 0 views; null if none is known.
 	//
 	// Example: 75190
 	MedianViewsNonZero *float64 `json:"median_views_non_zero"`
@@ -334,7 +333,7 @@ type Account struct {
 	// MetricsMasked `true` if the organisation's tier hides the metrics; absent otherwise.
 	MetricsMasked *bool `json:"metrics_masked,omitempty"`
 
-	// MostViewed The highest latest views of a tracked video of the account.
+	// MostViewed The highest latest views of a tracked video of the account; null if none is known.
 	MostViewed *int64 `json:"most_viewed"`
 
 	// NextFetchAt When the next fetch of the account is due; null if no fetch is planned or if the tier hides the time.
@@ -343,12 +342,12 @@ type Account struct {
 	// OrganisationID The id of the organisation that tracks this video or account, or owns this collection.
 	OrganisationID openapi_types.UUID `json:"organisation_id"`
 
-	// PercentOutperform10X The percentage of videos that have at least 10 times the account's median of views. Only tracked videos with known views count.
+	// PercentOutperform10X The percentage of videos that have at least 10 times the account's median of views. Only tracked videos with known views count. 0 if the median is 0; null if no views are known.
 	//
 	// Example: 2.5
 	PercentOutperform10X *float64 `json:"percent_outperform_10x"`
 
-	// PercentOutperform25X The percentage of videos that have at least 25 times the account's median of views. Only tracked videos with known views count.
+	// PercentOutperform25X The percentage of videos that have at least 25 times the account's median of views. Only tracked videos with known views count. 0 if the median is 0; null if no views are known.
 	//
 	// Example: 0
 	PercentOutperform25X *float64 `json:"percent_outperform_25x"`
@@ -364,22 +363,22 @@ type Account struct {
 	// Removed Whether the tracking of this video or account was stopped.
 	Removed bool `json:"removed"`
 
-	// TotalBookmarks The sum of the latest bookmarks of the account's tracked videos.
+	// TotalBookmarks The sum of the latest bookmarks of the account's tracked videos; null if none is known.
 	TotalBookmarks *int64 `json:"total_bookmarks"`
 
-	// TotalComments The sum of the latest comments of the account's tracked videos.
+	// TotalComments The sum of the latest comments of the account's tracked videos; null if none is known.
 	TotalComments *int64 `json:"total_comments"`
 
-	// TotalLikes The sum of the latest likes of the account's tracked videos.
+	// TotalLikes The sum of the latest likes of the account's tracked videos; null if none is known.
 	TotalLikes *int64 `json:"total_likes"`
 
-	// TotalShares The sum of the latest shares of the account's tracked videos.
+	// TotalShares The sum of the latest shares of the account's tracked videos; null if none is known.
 	TotalShares *int64 `json:"total_shares"`
 
 	// TotalVideosTracked The number of videos of the account that are being tracked; null only if the tier hides it.
 	TotalVideosTracked *int64 `json:"total_videos_tracked"`
 
-	// TotalViews The sum of the latest views of the account's tracked videos.
+	// TotalViews The sum of the latest views of the account's tracked videos; null if none is known.
 	TotalViews *int64 `json:"total_views"`
 
 	// TrackingType Which existing videos of the account are tracked, as in the request that tracked the account; null if the account was never tracked itself.
@@ -423,7 +422,7 @@ type AccountHistoryPoint struct {
 	// Date The UTC day of the point.
 	Date openapi_types.Date `json:"date"`
 
-	// Engagements The sum of likes, comments, bookmarks and shares. Counts that the platform does not give are left out of the sum.
+	// Engagements The sum of likes, comments, bookmarks and shares. Unknown counts are left out of the sum; null if all four are unknown, or if the tier hides it.
 	Engagements *int64 `json:"engagements"`
 
 	// FetchedAt When the source in `source` was asked; absent if the time is not known. Only with `include=quality`.
@@ -1061,7 +1060,7 @@ type Event struct {
 
 // EventAccount An account as it was after the event.
 type EventAccount struct {
-	// AccountID The id of the account.
+	// AccountID The id of the account. If two records of one account are merged, one of the ids gives 404, but `account_link` still finds the account.
 	AccountID openapi_types.UUID `json:"account_id"`
 
 	// AccountLink The canonical link of the account.
@@ -1535,7 +1534,7 @@ type PendingItem struct {
 }
 
 // PendingQueue The saved items of the request that are not fetched because the organisation has no active subscription. This includes items that an
-// earlier request saved and that are still not fetched. Absent if the organisation has an active subscription.
+// earlier request saved and that are still not fetched. They are fetched when a subscription begins; tracking them again has no effect. Absent if the organisation has an active subscription.
 type PendingQueue struct {
 	// Accounts The accounts whose data is not fetched.
 	Accounts []PendingItem `json:"accounts"`
@@ -1963,7 +1962,7 @@ type ReportSummary struct {
 
 	// Overlaps The earlier reports of the organisation that count some of the same views, the newest first: at least one video gained views on the same
 	// day in both reports. If you pay people by both, you pay twice for these views. ReelTally compares the 100 newest reports with gains of
-	// the same days. The report that this report continues is not among them, and later reports are not added. Null for limited and basic tiers. Also null if an older version of ReelTally made the report; it is also in no other list of overlaps then.
+	// the same days. The report that this report continues is not among them, and later reports are not added. Null for limited and basic tiers. Also null if an older version of ReelTally made the report. Such a report is not compared with other reports.
 	Overlaps []ReportOverlap `json:"overlaps"`
 
 	// ShareExpiresAt When the share page closes; null if it stays open. A closed share page answers like one that does not exist.
@@ -2315,7 +2314,7 @@ type TrackAccountsRequest struct {
 // TrackAccountsResult The result for each link.
 type TrackAccountsResult struct {
 	// PendingTmvQueue The saved items of the request that are not fetched because the organisation has no active subscription. This includes items that an
-	// earlier request saved and that are still not fetched. Absent if the organisation has an active subscription.
+	// earlier request saved and that are still not fetched. They are fetched when a subscription begins; tracking them again has no effect. Absent if the organisation has an active subscription.
 	PendingTmvQueue *PendingQueue `json:"pendingTmvQueue,omitempty"`
 
 	// Results One entry for each distinct link, in the order of the request.
@@ -2461,7 +2460,7 @@ type TrackVideosRequest struct {
 // TrackVideosResult The result for each link.
 type TrackVideosResult struct {
 	// PendingTmvQueue The saved items of the request that are not fetched because the organisation has no active subscription. This includes items that an
-	// earlier request saved and that are still not fetched. Absent if the organisation has an active subscription.
+	// earlier request saved and that are still not fetched. They are fetched when a subscription begins; tracking them again has no effect. Absent if the organisation has an active subscription.
 	PendingTmvQueue *PendingQueue `json:"pendingTmvQueue,omitempty"`
 
 	// Results One entry for each distinct link, in the order of the request.
@@ -2568,8 +2567,8 @@ type UpdateWebhookRequest struct {
 	URL *string `json:"url,omitempty"`
 }
 
-// Video A video of the organisation. A metric is null before the first successful fetch, and if the platform does not give it. If the tier masks the metrics, they are null too, and
-// the object has `metrics_masked: true`.
+// Video A video of the organisation. A metric is null before the first successful fetch; `fetch_status` and `fetch_detail` then say why. If `fetch_status` is `ok` and one count is null, the source does not give it or, with `hidden_stats: true`, the
+// platform may hide it. If the tier masks the metrics, they are null too, and the object has `metrics_masked: true`.
 type Video struct {
 	// AdID The id of the video.
 	AdID openapi_types.UUID `json:"ad_id"`
@@ -2594,7 +2593,7 @@ type Video struct {
 	// Example: northwind.studio
 	DisplayUsername string `json:"display_username"`
 
-	// FetchDetail A sentence for people that explains `fetch_status`; null if there is no explanation.
+	// FetchDetail A sentence for people that explains `fetch_status`; null if the status needs no explanation, or if the tier hides it.
 	//
 	// Example: TikTok says that the video is private; the next fetch is due from 2026-11-24 06:00 UTC on.
 	FetchDetail *string `json:"fetch_detail"`
@@ -2663,7 +2662,7 @@ type Video struct {
 	// LatestComments The latest known number of comments.
 	LatestComments *int64 `json:"latest_comments"`
 
-	// LatestEngagement The sum of likes, comments, bookmarks and shares. Counts that the platform does not give are left out of the sum.
+	// LatestEngagement The sum of likes, comments, bookmarks and shares. Unknown counts are left out of the sum; null if all four are unknown, or if the tier hides it.
 	LatestEngagement *int64 `json:"latest_engagement"`
 
 	// LatestLikes The latest known number of likes.
@@ -2672,7 +2671,7 @@ type Video struct {
 	// LatestShares The latest known number of shares.
 	LatestShares *int64 `json:"latest_shares"`
 
-	// LatestUpdatedAt When the metrics were last fetched.
+	// LatestUpdatedAt When the metrics were last fetched, or the time of later imported metrics; null before that, and if the tier hides it.
 	LatestUpdatedAt *time.Time `json:"latest_updated_at"`
 
 	// LatestViews The latest known number of views: on TikTok and YouTube as the platform shows it, on Instagram the plays on Instagram without those on Facebook. It is null if a source gives only another count, such as Instagram's older count of views of at least three seconds.
@@ -2724,7 +2723,7 @@ type Video struct {
 	// Title The title or caption of the video; empty before the first fetch.
 	Title string `json:"title"`
 
-	// UploadedAt The UTC day of the upload; null before the first fetch.
+	// UploadedAt The UTC day of the upload; null before the first fetch, and if no source gave it.
 	UploadedAt *openapi_types.Date `json:"uploaded_at"`
 
 	// Username The handle of the account that posted the video, in lower case, without `@`. On Facebook it can end in `~` and the creator's id; send the
@@ -2734,7 +2733,7 @@ type Video struct {
 	// Example: northwind.studio
 	Username string `json:"username"`
 
-	// VideoLength The length of the video in seconds; null before the first fetch.
+	// VideoLength The length of the video in seconds; null before the first fetch, and if no source gave it, as for live broadcasts, slideshows, and Instagram without a vendor.
 	//
 	// Example: 31
 	VideoLength *string `json:"video_length"`
@@ -2799,7 +2798,7 @@ type VideoFilters struct {
 // VideoHistory Daily points, newest first.
 type VideoHistory = []VideoHistoryPoint
 
-// VideoHistoryPoint The counts of one UTC day. A count that the platform does not give is null.
+// VideoHistoryPoint The counts of one UTC day. A count is null if the source did not give it, or if the tier hides it. On an interpolated point, a count is null if it is known on only one side of the point.
 type VideoHistoryPoint struct {
 	// Bookmarks The number of bookmarks.
 	Bookmarks *int64 `json:"bookmarks"`
@@ -2810,7 +2809,7 @@ type VideoHistoryPoint struct {
 	// Date The UTC day of the point.
 	Date openapi_types.Date `json:"date"`
 
-	// Engagements The sum of likes, comments, bookmarks and shares. Counts that the platform does not give are left out of the sum. Null on an interpolated point if one of these counts is known on only one side of it.
+	// Engagements The sum of likes, comments, bookmarks and shares. Unknown counts are left out of the sum; null if all four are unknown. Null on an interpolated point if one of these counts is known on only one side of it.
 	Engagements *int64 `json:"engagements"`
 
 	// FetchedAt When the source in `source` was asked; absent on an interpolated point. Only with `include=quality`.
@@ -3652,7 +3651,7 @@ type ListVideosParams struct {
 	// AdProductIDShop `true`: only shop ads that have a product id. `false` has no effect.
 	AdProductIDShop *bool `form:"ad_product_id_shop,omitempty" json:"ad_product_id_shop,omitempty"`
 
-	// HasMetrics `true`: only videos whose metrics were fetched at least once; `false`: only videos whose metrics were never fetched.
+	// HasMetrics `true`: only videos with metrics, which were fetched or imported; `false`: only videos without.
 	HasMetrics *bool `form:"has_metrics,omitempty" json:"has_metrics,omitempty"`
 
 	// Collections Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. A video is

@@ -746,7 +746,7 @@ type ListVideosOptions struct {
 	// AdProductIDShop `true`: only shop ads that have a product id. `false` has no effect.
 	AdProductIDShop bool
 
-	// HasMetrics `true`: only videos whose metrics were fetched at least once; `false`: only videos whose metrics were never fetched.
+	// HasMetrics `true`: only videos with metrics, which were fetched or imported; `false`: only videos without.
 	HasMetrics *bool
 
 	// Collections Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. A video is

@@ -41,15 +41,15 @@ export interface Account {
   latest_following_count: number | null;
   /** The link in the profile of the account, as the platform gives it; null if there is none. */
   link: string | null;
-  /** The mean of the latest views of the account's tracked videos. */
+  /** The mean of the latest views of the account's tracked videos; null if none is known. */
   mean_views: number | null;
-  /** The median of the latest views of the account's tracked videos. */
+  /** The median of the latest views of the account's tracked videos; null if none is known. */
   median_views: number | null;
-  /** The median of the latest views of the account's tracked videos with more than 0 views. */
+  /** The median of the latest views of the account's tracked videos with more than 0 views; null if none is known. */
   median_views_non_zero: number | null;
   /** `true` if the organisation's tier hides the metrics; absent otherwise. */
   metrics_masked?: boolean | undefined;
-  /** The highest latest views of a tracked video of the account. */
+  /** The highest latest views of a tracked video of the account; null if none is known. */
   most_viewed: number | null;
   /** When the next fetch of the account is due; null if no fetch is planned or if the tier hides the time. */
   next_fetch_at: string | null;
@@ -65,17 +65,17 @@ export interface Account {
   private: boolean;
   /** Whether the tracking of this video or account was stopped. */
   removed: boolean;
-  /** The sum of the latest bookmarks of the account's tracked videos. */
+  /** The sum of the latest bookmarks of the account's tracked videos; null if none is known. */
   total_bookmarks: number | null;
-  /** The sum of the latest comments of the account's tracked videos. */
+  /** The sum of the latest comments of the account's tracked videos; null if none is known. */
   total_comments: number | null;
-  /** The sum of the latest likes of the account's tracked videos. */
+  /** The sum of the latest likes of the account's tracked videos; null if none is known. */
   total_likes: number | null;
-  /** The sum of the latest shares of the account's tracked videos. */
+  /** The sum of the latest shares of the account's tracked videos; null if none is known. */
   total_shares: number | null;
   /** The number of videos of the account that are being tracked; null only if the tier hides it. */
   total_videos_tracked: number | null;
-  /** The sum of the latest views of the account's tracked videos. */
+  /** The sum of the latest views of the account's tracked videos; null if none is known. */
   total_views: number | null;
   /** Which existing videos of the account are tracked, as in the request that tracked the account; null if the account was never tracked itself. */
   tracking_type: string | null;
@@ -1574,7 +1574,7 @@ export interface Video {
   created_at: string;
   /** `username` without the suffix that begins with `~`, for display. */
   display_username: string;
-  /** A sentence for people that explains `fetch_status`; null if there is no explanation. */
+  /** A sentence for people that explains `fetch_status`; null if the status needs no explanation, or if the tier hides it. */
   fetch_detail: string | null;
   /** Whether a video or account can be fetched. */
   fetch_status: FetchStatus;
@@ -1604,7 +1604,7 @@ export interface Video {
   latest_likes: number | null;
   /** The latest known number of shares. */
   latest_shares: number | null;
-  /** When the metrics were last fetched. */
+  /** When the metrics were last fetched, or the time of later imported metrics; null before that, and if the tier hides it. */
   latest_updated_at: string | null;
   /** The latest known number of views: on TikTok and YouTube as the platform shows it, on Instagram the plays on Instagram without those on Facebook. */
   latest_views: number | null;
@@ -1634,11 +1634,11 @@ export interface Video {
   thumbnail_url: string | null;
   /** The title or caption of the video; empty before the first fetch. */
   title: string;
-  /** The UTC day of the upload; null before the first fetch. */
+  /** The UTC day of the upload; null before the first fetch, and if no source gave it. */
   uploaded_at: string | null;
   /** The handle of the account that posted the video, in lower case, without `@`. */
   username: string;
-  /** The length of the video in seconds; null before the first fetch. */
+  /** The length of the video in seconds; null before the first fetch, and if no source gave it, as for live broadcasts, slideshows, and Instagram without a vendor. */
   video_length: string | null;
   /** `latest_views` minus earlier views. */
   views_gained_7d: number | null;
@@ -2052,7 +2052,7 @@ export interface ListVideosParams {
   ad_info_shop?: boolean | undefined;
   /** `true`: only shop ads that have a product id. */
   ad_product_id_shop?: boolean | undefined;
-  /** `true`: only videos whose metrics were fetched at least once; `false`: only videos whose metrics were never fetched. */
+  /** `true`: only videos with metrics, which were fetched or imported; `false`: only videos without. */
   has_metrics?: boolean | undefined;
   /** Only videos that are in at least one of these collections, given by name or id, separated by commas or in repeated parameters. */
   collections?: string[] | undefined;

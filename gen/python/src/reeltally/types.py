@@ -41,15 +41,15 @@ class Account(TypedDict):
     latest_following_count: int | None
     # The link in the profile of the account, as the platform gives it; null if there is none.
     link: str | None
-    # The mean of the latest views of the account's tracked videos.
+    # The mean of the latest views of the account's tracked videos; null if none is known.
     mean_views: float | None
-    # The median of the latest views of the account's tracked videos.
+    # The median of the latest views of the account's tracked videos; null if none is known.
     median_views: float | None
-    # The median of the latest views of the account's tracked videos with more than 0 views.
+    # The median of the latest views of the account's tracked videos with more than 0 views; null if none is known.
     median_views_non_zero: float | None
     # `true` if the organisation's tier hides the metrics; absent otherwise.
     metrics_masked: NotRequired[bool]
-    # The highest latest views of a tracked video of the account.
+    # The highest latest views of a tracked video of the account; null if none is known.
     most_viewed: int | None
     # When the next fetch of the account is due; null if no fetch is planned or if the tier hides the time.
     next_fetch_at: str | None
@@ -65,17 +65,17 @@ class Account(TypedDict):
     private: bool
     # Whether the tracking of this video or account was stopped.
     removed: bool
-    # The sum of the latest bookmarks of the account's tracked videos.
+    # The sum of the latest bookmarks of the account's tracked videos; null if none is known.
     total_bookmarks: int | None
-    # The sum of the latest comments of the account's tracked videos.
+    # The sum of the latest comments of the account's tracked videos; null if none is known.
     total_comments: int | None
-    # The sum of the latest likes of the account's tracked videos.
+    # The sum of the latest likes of the account's tracked videos; null if none is known.
     total_likes: int | None
-    # The sum of the latest shares of the account's tracked videos.
+    # The sum of the latest shares of the account's tracked videos; null if none is known.
     total_shares: int | None
     # The number of videos of the account that are being tracked; null only if the tier hides it.
     total_videos_tracked: int | None
-    # The sum of the latest views of the account's tracked videos.
+    # The sum of the latest views of the account's tracked videos; null if none is known.
     total_views: int | None
     # Which existing videos of the account are tracked, as in the request that tracked the account; null if the account was never tracked itself.
     tracking_type: str | None
@@ -1584,7 +1584,7 @@ class Video(TypedDict):
     created_at: str
     # `username` without the suffix that begins with `~`, for display.
     display_username: str
-    # A sentence for people that explains `fetch_status`; null if there is no explanation.
+    # A sentence for people that explains `fetch_status`; null if the status needs no explanation, or if the tier hides it.
     fetch_detail: str | None
     # Whether a video or account can be fetched.
     fetch_status: FetchStatus
@@ -1614,7 +1614,7 @@ class Video(TypedDict):
     latest_likes: int | None
     # The latest known number of shares.
     latest_shares: int | None
-    # When the metrics were last fetched.
+    # When the metrics were last fetched, or the time of later imported metrics; null before that, and if the tier hides it.
     latest_updated_at: str | None
     # The latest known number of views: on TikTok and YouTube as the platform shows it, on Instagram the plays on Instagram without those on Facebook.
     latest_views: int | None
@@ -1644,11 +1644,11 @@ class Video(TypedDict):
     thumbnail_url: str | None
     # The title or caption of the video; empty before the first fetch.
     title: str
-    # The UTC day of the upload; null before the first fetch.
+    # The UTC day of the upload; null before the first fetch, and if no source gave it.
     uploaded_at: str | None
     # The handle of the account that posted the video, in lower case, without `@`.
     username: str
-    # The length of the video in seconds; null before the first fetch.
+    # The length of the video in seconds; null before the first fetch, and if no source gave it, as for live broadcasts, slideshows, and Instagram without a vendor.
     video_length: str | None
     # `latest_views` minus earlier views.
     views_gained_7d: int | None
