@@ -204,6 +204,35 @@ func TestReportPage_saysWhichViewsAtTheStartNoReportPays(t *testing.T) {
 	require.NotContains(t, textOf(withStart), "leaves out videos whose gain is unknown", "the views at the start of the video without a gain are paid")
 }
 
+// TestReportPage_saysWhichViewsNoReportCounts removes a video from a collection and adds it again, between two reports. It then begins anew.
+func TestReportPage_saysWhichViewsNoReportCounts(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection, video, uploaded := c.createNamedCollection("Launch"), c.track(videoURL(1)), a.Clock.Now()
+	c.addVideos(collection, video)
+	fetch := func(views int64) {
+		a.fetch(func(queue.Target) ingest.VideoFacts {
+			return ingest.VideoFacts{Views: &views, Username: new("some"), AccountID: new("some"), UploadedAt: &uploaded}
+		})
+	}
+	fetch(300)
+	a.Clock.Advance(24 * time.Hour)
+	fetch(10_000)
+	a.Clock.Advance(24 * time.Hour)
+	first, _ := c.createReportWith(collection, map[string]any{"end_date": a.daysAgo(1)})
+	c.changeMembers(http.MethodDelete, collection, "videos", []uuid.UUID{video}).requireStatus(http.StatusOK)
+	c.addVideos(collection, video)
+	fetch(11_000)
+	a.Clock.Advance(24 * time.Hour)
+	fetch(12_000)
+	second, report := c.createReportWith(collection, map[string]any{"continues_report_id": first.ID})
+	require.Equal(t, []int64{10_000, 11_000, 1000}, []int64{*report.Videos[0].ContinuedViewsAtEnd, *report.Videos[0].ViewsAtStart, *report.Videos[0].ViewsGained})
+	page := textOf(c.newSignedInVisitor(t).visit("/collection/report/" + second.ID.String()).parsePage())
+	require.Contains(t, page, "1 video of the continued report begins anew in this report, because of a later addition to the collection. 1,000 views between the two reports are in neither of them.")
+	require.NotContains(t, page, "first counted in this one")
+}
+
 // TestReportPage_paysNoRegainedViewsAgain makes four reports of a series. A video loses views in the second report, in which another video is new, and regains them in the
 // third and fourth.
 func TestReportPage_paysNoRegainedViewsAgain(t *testing.T) {

@@ -22,6 +22,7 @@ type continuedReport struct {
 	// viewsAtEnd has the views of the videos at the end of the report, by the ids of the videos. It lacks videos whose views are unknown.
 	viewsAtEnd map[uuid.UUID]store.FrozenViews
 	toRegain   map[accountKey]viewsToRegain
+	accountOf  map[uuid.UUID]accountKey // the account of each video
 }
 
 // viewsToRegain says how many views an account has lost by the end of a report, since the highest sum of its gains in this report and the reports that it
@@ -83,7 +84,7 @@ func (s *Server) findContinuedReport(ctx context.Context, caller Caller, collect
 
 // read sets the numbers of the report from its document.
 func (r *continuedReport) read(ctx context.Context, org *store.Org) error {
-	r.viewsAtEnd, r.toRegain = map[uuid.UUID]store.FrozenViews{}, map[accountKey]viewsToRegain{}
+	r.viewsAtEnd, r.toRegain, r.accountOf = map[uuid.UUID]store.FrozenViews{}, map[accountKey]viewsToRegain{}, map[uuid.UUID]accountKey{}
 	return org.ReadReport(ctx, r.ID, func(document io.Reader) error {
 		decoder := json.NewDecoder(document)
 		members, err := decodeUntilVideos(decoder)
@@ -150,32 +151,65 @@ func (r *continuedReport) addVideo(v *continuedVideo) {
 		}
 		r.viewsAtEnd[v.AdID] = frozen
 	}
-	if v.ViewsAtStart == nil || v.StartDay == nil || v.UploadedAt == nil ||
-		!store.IsNewInPeriod(store.DateOf(v.UploadedAt.Time), store.DateOf(v.StartDay.Time), r.StartDate, r.EndDate) {
-		return
-	}
 	parsed, err := link.Parse(v.AdLink)
 	if err != nil { // the stored link of a video is always valid, except in a damaged report
 		return
 	}
 	key := newAccountKey(v.AccountID, parsed.Platform, v.Username)
+	r.accountOf[v.AdID] = key
+	if v.ViewsAtStart == nil || v.StartDay == nil || v.UploadedAt == nil ||
+		!store.IsNewInPeriod(store.DateOf(v.UploadedAt.Time), store.DateOf(v.StartDay.Time), r.StartDate, r.EndDate) {
+		return
+	}
 	if sum, found := r.toRegain[key]; found {
 		sum.withStart -= *v.ViewsAtStart
 		r.toRegain[key] = sum
 	}
 }
 
-// setViewsToRegain sets the views to regain of the accounts of a report that continues r. If r is nil, the report continues none, and they are 0.
-func (r *continuedReport) setViewsToRegain(accounts []api.ReportAccount) {
+// setViewsToRegain sets the views to regain of the accounts of a report that continues r. The parameter videos has the videos of that report. If r is nil,
+// the report continues none, and the views to regain are 0.
+func (r *continuedReport) setViewsToRegain(accounts []api.ReportAccount, videos []store.CollectionVideo) {
+	sums := map[accountKey]viewsToRegain{}
+	if r != nil {
+		present := r.presentAccounts(videos)
+		for key, lost := range r.toRegain {
+			if now, found := present[key]; found {
+				key = now
+			}
+			sum := sums[key]
+			sum.views += max(0, lost.views)
+			sum.withStart += max(0, lost.withStart)
+			sums[key] = sum
+		}
+	}
 	for i := range accounts {
 		a, username := &accounts[i], ""
 		if a.Username != nil {
 			username = *a.Username
 		}
-		var sum viewsToRegain
-		if r != nil {
-			sum = r.toRegain[newAccountKey(a.AccountID, link.Platform(a.Platform), username)]
-		}
-		a.ViewsToRegain, a.ViewsToRegainWithStart = new(max(0, sum.views)), new(max(0, sum.withStart))
+		sum := sums[newAccountKey(a.AccountID, link.Platform(a.Platform), username)]
+		a.ViewsToRegain, a.ViewsToRegainWithStart = &sum.views, &sum.withStart
 	}
+}
+
+// presentAccounts maps the key of each account of r to the key that most of its videos have now. The key of an account changes if the account was unknown and
+// is now known, and if two records of the account are merged. An account without videos in the list is not in the map.
+func (r *continuedReport) presentAccounts(videos []store.CollectionVideo) map[accountKey]accountKey {
+	type change struct{ from, to accountKey }
+	present, counts := map[accountKey]accountKey{}, map[change]int{}
+	for i := range videos {
+		v := &videos[i]
+		from, found := r.accountOf[v.ID]
+		if !found {
+			continue
+		}
+		to := newAccountKey(v.Details.AccountID, v.Details.Platform, link.DisplayUsername(v.Details.Username))
+		counts[change{from, to}]++
+		best, found := present[from]
+		if n, most := counts[change{from, to}], counts[change{from, best}]; !found || n > most || n == most && to == from {
+			present[from] = to
+		}
+	}
+	return present
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/ingest"
+	"github.com/reeltally/reeltally/store/queue"
 )
 
 func TestCreateReport_namesEarlierReportsThatCountTheSameViews(t *testing.T) {
@@ -57,7 +59,7 @@ func TestCreateReport_namesEarlierReportsThatCountTheSameViews(t *testing.T) {
 		v := c.newSignedInVisitor(t)
 		page := textOf(v.visit("/collection/report/" + ofSpring.ID.String()).parsePage())
 		require.Contains(t, page, "This report counts some views that an earlier report counts, too. If you pay people by both, you pay twice for these views.")
-		require.Contains(t, page, "Report 1 of Launch, "+ofLaunch.StartDate.String()+" to "+ofLaunch.EndDate.String()+": 1 video gained views on the same days, and 50 views in all of this report")
+		require.Contains(t, page, "Report 1 of Launch, "+ofLaunch.StartDate.String()+" to "+ofLaunch.EndDate.String()+": 1 video with views of the same days, and with 50 gained views in all of this report")
 		require.NotContains(t, textOf(v.visit("/collection/report/"+ofLaunch.ID.String()).parsePage()), "pay twice")
 		require.Contains(t, textOf(v.visit("/collection/"+spring.String()).parsePage()), "Report 2counts some views of report 1")
 		ofCollection := textOf(v.visit("/collection/" + launch.String() + "?start=" + a.daysAgo(5) + "&end=" + a.daysAgo(5)).parsePage())
@@ -124,6 +126,56 @@ func TestCreateReport_namesReportsThatPayLateCountsOfEarlierDays(t *testing.T) {
 		again, _ := c.createReportWith(one, map[string]any{"continues_report_id": first.ID})
 		require.Len(t, again.Overlaps, 2, "the report of the other collection has days before the period of the new report")
 	})
+}
+
+// The report that continues a report of a day that was not over pays the views of that evening, so a report of another collection with this day overlaps with it.
+func TestCreateReport_namesReportsThatPayTheRestOfADay(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		one, two := c.createNamedCollection("One"), c.createNamedCollection("Two")
+		video := c.track(videoURL(1))
+		c.addVideos(one, video)
+		c.addVideos(two, video)
+		a.fetch(viewsByVideo(map[byte]int64{'1': 1000}))
+		a.Clock.Advance(18 * time.Hour) // 06:00 of the next day
+		a.fetch(viewsByVideo(map[byte]int64{'1': 1000}))
+		first, _ := c.createReportWith(one, map[string]any{"start_date": a.daysAgo(0)})
+		a.Clock.Advance(12 * time.Hour)
+		a.fetch(viewsByVideo(map[byte]int64{'1': 50_000}))
+		evening := map[string]any{"start_date": a.daysAgo(0), "end_date": a.daysAgo(0)}
+		a.Clock.Advance(24 * time.Hour)
+		a.fetch(viewsByVideo(map[byte]int64{'1': 60_000}))
+		continued, _ := c.createReportWith(one, map[string]any{"continues_report_id": first.ID})
+		other, _ := c.createReportWith(two, evening)
+		require.Equal(t, []client.ReportOverlap{{ReportID: continued.ID, Number: 2, CollectionName: "One", StartDate: continued.StartDate, EndDate: continued.EndDate, Videos: 1, ViewsGained: 49_000}}, other.Overlaps)
+		again, _ := c.createReportWith(one, map[string]any{"continues_report_id": first.ID})
+		require.Len(t, again.Overlaps, 2)
+	})
+}
+
+// The amounts to pay can include the views at the start of videos that were uploaded in the period, so two reports can pay these views twice.
+func TestCreateReport_namesReportsThatCountTheSameViewsAtTheStart(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	one, two := c.createNamedCollection("One"), c.createNamedCollection("Two")
+	video, uploaded := c.track(videoURL(1)), a.Clock.Now()
+	c.addVideos(one, video)
+	c.addVideos(two, video)
+	fetch := func(views int64) {
+		a.fetch(func(queue.Target) ingest.VideoFacts { return ingest.VideoFacts{Views: &views, UploadedAt: &uploaded} })
+	}
+	fetch(500_000)
+	first, _ := c.createReportWith(one, map[string]any{})
+	a.Clock.Advance(24 * time.Hour)
+	fetch(500_050)
+	second, _ := c.createReportWith(two, map[string]any{})
+	require.Equal(t, []client.ReportOverlap{{ReportID: first.ID, Number: 1, CollectionName: "One", StartDate: first.StartDate, EndDate: first.EndDate, Videos: 1, ViewsGained: 50, ViewsAtStart: 500_000}}, second.Overlaps)
+	page := textOf(c.newSignedInVisitor(t).visit("/collection/report/" + second.ID.String()).parsePage())
+	require.Contains(t, page, ": 1 video with views of the same days, and with 50 gained views in all of this report. New videos of them had 500,000 views at the start")
+	third, _ := c.createReportWith(one, map[string]any{"start_date": a.daysAgo(0)})
+	require.Len(t, third.Overlaps, 1, "the video is not new in this period, so the report does not count the views of the day before")
 }
 
 func TestCreateReport_namesReportsThatAreMadeAtTheSameTime(t *testing.T) {

@@ -47,9 +47,7 @@ func (s *Server) CreateReport(ctx context.Context, r api.CreateReportRequestObje
 		report.FrozenViews = continued.viewsAtEnd
 	}
 	report.Document = func(w io.Writer, r store.Report, c store.CollectionTotals) error {
-		accounts := sumByAccount(c.Videos)
-		continued.setViewsToRegain(accounts)
-		return writeReport(w, r, c, accounts)
+		return writeReport(w, r, c, continued)
 	}
 	made, err := caller.Org.CreateReport(ctx, report)
 	if err != nil {
@@ -70,8 +68,11 @@ func moveFaultsToBody(err error) error {
 	return e
 }
 
-// writeReport writes the JSON of a report to w. It encodes one video at a time, because all videos together can take 20 MB.
-func writeReport(w io.Writer, r store.Report, c store.CollectionTotals, accounts []api.ReportAccount) error {
+// writeReport writes the JSON of a report to w. It encodes one video at a time, because all videos together can take 20 MB. continued is nil if the report
+// continues no other.
+func writeReport(w io.Writer, r store.Report, c store.CollectionTotals, continued *continuedReport) error {
+	accounts := sumByAccount(c.Videos)
+	continued.setViewsToRegain(accounts, c.Videos)
 	query := store.CollectionTotalsQuery{Collection: r.CollectionID, IncludeChildren: r.IncludeChildren, From: r.StartDate, To: r.EndDate}
 	report := api.Report{Format: reportFormat, ID: r.ID, Number: r.Number, OrganisationID: r.OrganisationID, CreatedBy: r.CreatedBy, CreatedAt: toAPITime(r.CreatedAt),
 		ContinuesReportID: r.ContinuesReportID, Collections: make([]api.ReportCollection, len(c.Collections)), Statistics: toAPICollectionStatistics(query, c, FullView),
@@ -88,7 +89,13 @@ func writeReport(w io.Writer, r store.Report, c store.CollectionTotals, accounts
 		return err
 	}
 	for i := range c.Videos {
-		if encoded, err = json.Marshal(toAPIReportVideo(&c.Videos[i])); err != nil {
+		video := toAPIReportVideo(&c.Videos[i])
+		if continued != nil {
+			if before, found := continued.viewsAtEnd[video.AdID]; found {
+				video.ContinuedViewsAtEnd = &before.Views
+			}
+		}
+		if encoded, err = json.Marshal(video); err != nil {
 			return err
 		}
 		if i > 0 {
@@ -351,7 +358,7 @@ func toAPIReportSummary(r store.Report, v View) (api.ReportSummary, error) {
 		out.Overlaps = make([]api.ReportOverlap, len(overlaps))
 		for n, o := range overlaps {
 			out.Overlaps[n] = api.ReportOverlap{ReportID: o.ReportID, Number: o.Number, CollectionName: o.CollectionName,
-				StartDate: toAPIDate(o.StartDate), EndDate: toAPIDate(o.EndDate), Videos: o.Videos, ViewsGained: o.ViewsGained}
+				StartDate: toAPIDate(o.StartDate), EndDate: toAPIDate(o.EndDate), Videos: o.Videos, ViewsGained: o.ViewsGained, ViewsAtStart: o.ViewsAtStart}
 		}
 	}
 	return out, err

@@ -17,9 +17,11 @@ import (
 	"github.com/reeltally/reeltally/gen/client"
 	"github.com/reeltally/reeltally/server"
 	"github.com/reeltally/reeltally/store"
+	"github.com/reeltally/reeltally/store/backfill"
 	"github.com/reeltally/reeltally/store/ingest"
 	"github.com/reeltally/reeltally/store/link"
 	"github.com/reeltally/reeltally/store/queue"
+	"github.com/reeltally/reeltally/store/storetest"
 )
 
 // createReport creates a report of a collection and the collections below it, for the default period, and returns the id of the report.
@@ -241,5 +243,54 @@ func TestLargeCollections_areRefusedByStatisticsAndReports(t *testing.T) {
 		member(store.MaxTotalsVideos + 1)
 		p = c.send(http.MethodGet, path+"/statistics", nil).requireProblem(http.StatusConflict, server.CodeCollectionTooLarge)
 		require.Equal(t, "The collection has more than 5000 videos; the counts of at most 5000 videos can be added up.", p.Detail)
+	})
+}
+
+// TestReport_keepsTheGainOfTheFirstWeek makes a report of the first days of a video before and after its daily points were rolled up, and after an import of
+// old points. The gain begins with the views of the first day.
+func TestReport_keepsTheGainOfTheFirstWeek(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, a *app) {
+		c := a.newCaller(t, store.TierPremium)
+		collection := c.createNamedCollection("Launch")
+		for a.Clock.Now().Weekday() != time.Tuesday {
+			a.Clock.Advance(24 * time.Hour)
+		}
+		c.addVideos(collection, c.track(videoURL(1)))
+		monday := store.DateOf(a.Clock.Now()) - 1
+		views := []int64{1000, 40_000, 80_000, 90_000, 95_000, 100_000, 101_000, 102_000, 103_000}
+		var points []backfill.Point
+		for day, n := range views {
+			a.fetch(viewsByVideo(map[byte]int64{'1': n}))
+			points = append(points, backfill.Point{At: store.InstantOf(a.Clock.Now()), Counts: store.Counts{Views: &views[day]}})
+			a.Clock.Advance(24 * time.Hour)
+		}
+		requireGain := func(gained int64) {
+			t.Helper()
+			_, report := c.createReportWith(collection, map[string]any{"start_date": monday.String(), "end_date": (monday + 9).String()})
+			for _, v := range report.Videos {
+				require.Equal(t, []any{int64(1000), gained, (monday + 1).String()}, []any{*v.ViewsAtStart, *v.ViewsGained, v.StartDay.String()})
+			}
+		}
+		requireGain(102_000)
+		a.Clock.Advance(100 * 24 * time.Hour)
+		_, err := a.ApplyRetention(t.Context(), storetest.NeverStop)
+		require.NoError(t, err)
+		requireGain(102_000)
+
+		l, err := link.Parse(videoURL(2))
+		require.NoError(t, err)
+		for _, file := range [][]backfill.Point{points[:3], points} { // the second file has later points of the same week
+			_, err = backfill.Import(t.Context(), a.Org(c.org.ID), []backfill.ImportVideo{{Link: l, Points: file}}, false)
+			require.NoError(t, err)
+		}
+		var imported []uuid.UUID
+		for _, v := range c.listVideos("limit=5").Data {
+			if v.AdLink == videoURL(2) {
+				imported = append(imported, v.AdID)
+			}
+		}
+		c.send(http.MethodPost, "/collections/"+collection.String()+"/videos", map[string]any{"video_ids": imported, "counts_from": monday.String()}).requireStatus(http.StatusOK)
+		requireGain(102_000)
 	})
 }

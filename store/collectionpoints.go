@@ -15,8 +15,10 @@ import (
 var totalsColumns = "number, day, " + db.MetricColumns("{m}") + ", source LIKE '%" + roundingMark + "' AS rounded"
 
 // collectionTotalsPoints is a SQL query for stored points of the videos in the list "listed". It selects the points that determine the counts of the
-// days from @from to @to: the last daily and weekly point up to @from, the points after them, and the first ones from @to on. The query does not sort
-// the rows, because sorting takes longer than reading.
+// days from @from to @to: the last daily and weekly point up to @from, the points after them, and the first ones from @to on. A weekly point
+// has the counts of the last day of its week. For the first week of a video, the query adds a point with the views of the first day, because they are not computed from a point
+// of an earlier week. The query does not sort the rows, because
+// sorting takes longer than reading.
 var collectionTotalsPoints = `, wanted AS MATERIALIZED (SELECT l.number, l.id,
   (SELECT MAX(bd.day) FROM snapshots_daily bd WHERE bd.organisation_id = @org AND bd.video_id = l.id AND bd.day <= @from) AS first_day,
   (SELECT MIN(ed.day) FROM snapshots_daily ed WHERE ed.organisation_id = @org AND ed.video_id = l.id AND ed.day >= @to) AS last_day,
@@ -29,7 +31,12 @@ SELECT FALSE AS weekly, {columns} FROM wanted
 UNION ALL
 SELECT TRUE AS weekly, {columns} FROM wanted
   CROSS JOIN snapshots_weekly w WHERE w.organisation_id = @org AND w.video_id = wanted.id
-   AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)`
+   AND w.week >= COALESCE(wanted.first_week, @before) AND w.week <= COALESCE(wanted.last_week, @to)
+UNION ALL
+SELECT TRUE AS weekly, number, w.first_day AS day, w.first_day_views AS views` + strings.Repeat(", NULL", MetricCount-1) + `, FALSE AS rounded{unknown} FROM wanted
+  CROSS JOIN snapshots_weekly w WHERE wanted.first_week IS NULL AND w.organisation_id = @org AND w.video_id = wanted.id
+   AND w.week = (SELECT MIN(fw.week) FROM snapshots_weekly fw WHERE fw.organisation_id = @org AND fw.video_id = wanted.id)
+   AND w.first_day < w.day AND w.first_day <= @to AND w.first_day_views IS NOT NULL`
 
 // lastKnownPoints is a SQL query for points of the videos in the list "listed". For each video, it selects the last daily and the last weekly point up to
 // @from that fulfil the condition {known}: see anyKnown.
@@ -143,13 +150,13 @@ func (s countSet) anyKnown(prefix string) string {
 // report, the error is a *LimitError.
 func (r *totalsReader) readPoints(ctx context.Context, into *pointLists, query string, listed [][]any, from, before db.Date) error {
 	into.clear()
-	columns := totalsColumns
+	columns, unknown := totalsColumns, ""
 	if r.query.ForReport {
-		columns += ", source, fetched_at"
+		columns, unknown = columns+", source, fetched_at", ", NULL, NULL"
 	}
 	d := r.org.s.db
 	list, args := db.WithRows(d.Read(ctx), "listed", []string{"number bigint", "id uuid"}, listed)
-	q := d.Read(ctx).Raw(list+strings.ReplaceAll(query, "{columns}", columns),
+	q := d.Read(ctx).Raw(list+strings.NewReplacer("{columns}", columns, "{unknown}", unknown).Replace(query),
 		append(args, map[string]any{"org": r.org.id, "from": from, "before": before, "to": r.query.To})...)
 	err := d.EachRow(ctx, q, func(row *db.Values) error {
 		if r.read++; r.query.ForReport && r.read > MaxReportPoints {

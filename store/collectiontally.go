@@ -12,7 +12,7 @@ import (
 // pointsForDays copies the points that determine the counts from firstDay to lastDay, and sets
 // Quality in the copies. Pass all points of the video, the oldest first.
 func pointsForDays(points []Point, firstDay, lastDay db.Date) []Point {
-	kept := slices.Clone(points)
+	kept := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.Source == nil }) // without the first views of a video, which are no stored point
 	fillGaps(Counts{}, kept, firstDay, firstDay)
 	// Include the last point on or before firstDay, and the first point on or after lastDay.
 	first := 0
@@ -87,6 +87,9 @@ func (t *tally) addVideo(v *CollectionVideo, points []Point) {
 		counts := known
 		if day < t.from && v.FrozenViews != nil {
 			counts.Views = v.FrozenViews
+		}
+		if day == v.FrozenDay && v.FrozenViews != nil && ofDay.Views != nil {
+			v.LateFrozenDay = *ofDay.Views != *v.FrozenViews
 		}
 		d.addCounts(counts)
 		if day == addedDay {

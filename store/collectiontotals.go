@@ -105,6 +105,8 @@ type CollectionVideo struct {
 	// earlier report, or if that report has no views of it.
 	FrozenViews *int64  `gorm:"-"`
 	FrozenDay   db.Date `gorm:"-"` // the day of FrozenViews
+	// LateFrozenDay is true if the views of FrozenDay changed after the earlier report, so that a part of the gain is of this day.
+	LateFrozenDay bool `gorm:"-"`
 
 	StartDay   *db.Date `gorm:"-"` // the day of StartViews; nil if no views are known
 	EndDay     *db.Date `gorm:"-"` // the last day whose views are known, up to the end of the period; nil if no views are known

@@ -19,58 +19,80 @@ import (
 // MaxReportOverlaps is the highest number of reports with which CreateReport compares a new report.
 const MaxReportOverlaps = 100
 
-// ReportOverlap is an earlier report of the organisation that counts views which a new report counts, too: in both reports, at least one video gained
-// views on the same day.
+// ReportOverlap is an earlier report of the organisation that counts views which a new report counts, too: both reports count views that at least one video
+// got on the same day.
 type ReportOverlap struct {
 	ReportID       uuid.UUID `json:"report_id"`
 	Number         int64     `json:"number"`
 	CollectionName string    `json:"collection_name"` // name of the collection when the earlier report was made
 	StartDate      db.Date   `json:"start_date"`
 	EndDate        db.Date   `json:"end_date"`
-	Videos         int64     `json:"videos"`       // number of videos that gained views on the same days in both reports
+	Videos         int64     `json:"videos"`       // number of videos of which both reports count views of the same days
 	ViewsGained    int64     `json:"views_gained"` // the views that these videos gained in the new report
+	// ViewsAtStart are the views at the start of those of these videos that are new in the period of the new report: see IsNewInPeriod.
+	ViewsAtStart int64 `json:"views_at_start"`
 }
 
-// daysOfGain returns the first and the last day on which a video gained views in a report. It returns false if the video gained none.
-func (v *CollectionVideo) daysOfGain() (first, last db.Date, ok bool) {
-	if v.Gained == nil || *v.Gained == 0 {
-		return 0, 0, false
+// countedViews are the views of a video that a report counts, and the days on which the video got them.
+type countedViews struct {
+	first, last db.Date
+	gained      int64 // 0 if the gain is unknown
+	atStart     int64 // the views at the start if the video is new in the period of the report, otherwise 0
+}
+
+// countedViews returns the views of the video that a report counts. It returns false if there are none.
+func (r *Report) countedViews(v *CollectionVideo) (c countedViews, ok bool) {
+	if v.StartDay == nil {
+		return c, false
 	}
-	start := *v.StartDay
-	if v.FrozenViews != nil {
-		start = v.FrozenDay // the gain contains the views of the days between, which the continued report lacks
+	if v.Gained != nil {
+		c.gained = *v.Gained
 	}
-	// The gain begins after the start. A late count can also change the views of FrozenDay itself, so that the gain is that of this day.
-	return min(start+1, *v.EndDay), *v.EndDay, true
+	if uploaded := v.Details.UploadedAt; uploaded != nil && IsNewInPeriod(*uploaded, *v.StartDay, r.StartDate, r.EndDate) {
+		c.atStart = *v.StartViews
+	}
+	c.last = *v.EndDay
+	switch {
+	case c.atStart > 0:
+		c.first = *v.StartDay
+	case v.FrozenViews == nil:
+		c.first = *v.StartDay + 1
+	case v.LateFrozenDay:
+		c.first = v.FrozenDay
+	default:
+		// The gain contains the views of the days between, which the continued report lacks. A late count can also change the last views before the period.
+		c.first = min(v.FrozenDay+1, c.last)
+	}
+	return c, c.gained != 0 || c.atStart > 0
 }
 
 // gainedDaysSize is the number of bytes that encodeGainedDays writes for each video.
 const gainedDaysSize = 24
 
-// encodeGainedDays encodes the days on which the videos of a report gained views. Each video that gained views has 24 bytes: its id, and the first and the
-// last of the days as big-endian numbers. They have the order of the videos, which must be sorted by id. encodeGainedDays also returns the first of all
-// these days. It is nil if no video gained views.
-func encodeGainedDays(videos []CollectionVideo) (encoded []byte, from *db.Date) {
+// encodeGainedDays encodes the days of the views that a report counts. Each video with such views has 24 bytes: its id, and the first and the last of the
+// days as big-endian numbers. They have the order of the videos, which must be sorted by id. encodeGainedDays also returns the first of all these days. It
+// is nil if the report counts no views.
+func (r *Report) encodeGainedDays(videos []CollectionVideo) (encoded []byte, from *db.Date) {
 	encoded = make([]byte, 0, len(videos)*gainedDaysSize)
 	for n := range videos {
-		if first, last, ok := videos[n].daysOfGain(); ok {
-			if from == nil || first < *from {
-				from = &first
+		if c, ok := r.countedViews(&videos[n]); ok {
+			if from == nil || c.first < *from {
+				from = &c.first
 			}
 			encoded = append(encoded, videos[n].ID[:]...)
-			encoded = binary.BigEndian.AppendUint32(encoded, uint32(first)) //nolint:gosec // decoded with the same conversion
-			encoded = binary.BigEndian.AppendUint32(encoded, uint32(last))  //nolint:gosec // decoded with the same conversion
+			encoded = binary.BigEndian.AppendUint32(encoded, uint32(c.first)) //nolint:gosec // decoded with the same conversion
+			encoded = binary.BigEndian.AppendUint32(encoded, uint32(c.last))  //nolint:gosec // decoded with the same conversion
 		}
 	}
 	return encoded, from
 }
 
-// countOverlaps returns the number of videos that gained views on the same days in a report and in an earlier one, and the sum of their gains in the report.
-// The videos of the report must be sorted by id. earlier is the result of encodeGainedDays for the earlier report.
-func countOverlaps(videos []CollectionVideo, earlier []byte) (count, gained int64) {
+// addOverlaps adds to o the videos of which a report and an earlier report count views of the same days. The videos of the report must be sorted by id.
+// earlier is the result of encodeGainedDays for the earlier report.
+func (r *Report) addOverlaps(o *ReportOverlap, videos []CollectionVideo, earlier []byte) {
 	for n := range videos {
 		v := &videos[n]
-		first, last, ok := v.daysOfGain()
+		c, ok := r.countedViews(v)
 		if !ok {
 			continue
 		}
@@ -81,12 +103,12 @@ func countOverlaps(videos []CollectionVideo, earlier []byte) (count, gained int6
 			continue
 		}
 		earlierFirst, earlierLast := db.Date(binary.BigEndian.Uint32(earlier[16:])), db.Date(binary.BigEndian.Uint32(earlier[20:])) //nolint:gosec // encoded with the same conversion
-		if first <= earlierLast && earlierFirst <= last {
-			count++
-			gained += *v.Gained
+		if c.first <= earlierLast && earlierFirst <= c.last {
+			o.Videos++
+			o.ViewsGained += c.gained
+			o.ViewsAtStart += c.atStart
 		}
 	}
-	return count, gained
 }
 
 // setOverlaps compares a new report of the given videos with the newest MaxReportOverlaps reports that can count views of the same days, and sets its field
@@ -114,7 +136,7 @@ func (r *reportRow) setOverlaps(videos []CollectionVideo, reports *gorm.DB) erro
 		if err := rows.Scan(&o.ReportID, &o.Number, &o.CollectionName, &o.StartDate, &o.EndDate, &days); err != nil {
 			return err
 		}
-		if o.Videos, o.ViewsGained = countOverlaps(videos, days); o.Videos > 0 {
+		if r.addOverlaps(&o, videos, days); o.Videos > 0 {
 			overlaps = append(overlaps, o)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/reeltally/reeltally/store/internal/db"
 )
 
-func TestCountOverlaps_countsVideosThatGainedViewsOnTheSameDay(t *testing.T) {
+func TestAddOverlaps_addsVideosWhoseViewsOfTheSameDayAreCounted(t *testing.T) {
 	t.Parallel()
 	drawReport := func(t *rapid.T, label string) []CollectionVideo {
 		videos := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) CollectionVideo {
@@ -21,30 +21,50 @@ func TestCountOverlaps_countsVideosThatGainedViewsOnTheSameDay(t *testing.T) {
 				start := db.Date(20_000 + rapid.Int32Range(0, 6).Draw(t, "start"))
 				end := start + db.Date(rapid.Int32Range(0, 4).Draw(t, "days"))
 				v.StartDay, v.EndDay = &start, &end
-				if gained := rapid.Int64Range(-1, 5).Draw(t, "gained"); start < end || gained != 0 {
-					v.Gained = &gained
+				if start < end {
+					v.Gained = new(rapid.Int64Range(-1, 5).Draw(t, "gained"))
 				}
 				if rapid.Bool().Draw(t, "frozen") {
+					v.Gained = new(rapid.Int64Range(-1, 5).Draw(t, "gained since the continued report"))
 					v.FrozenViews, v.FrozenDay = new(int64(1)), start-db.Date(rapid.Int32Range(0, 3).Draw(t, "earlier"))
+					v.LateFrozenDay = rapid.Bool().Draw(t, "late")
+				} else if rapid.Bool().Draw(t, "uploaded") {
+					v.Details.UploadedAt = new(db.Date(20_000 + rapid.Int32Range(0, 6).Draw(t, "upload")))
 				}
+				v.StartViews = new(rapid.Int64Range(0, 3).Draw(t, "views at the start"))
 			}
 			return v
 		}), 15, 20, func(v CollectionVideo) uuid.UUID { return v.ID }).Draw(t, label)
 		slices.SortFunc(videos, func(a, b CollectionVideo) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 		return videos
 	}
+	report := Report{StartDate: 20_002, EndDate: 20_004}
+	atStart := func(v CollectionVideo) int64 {
+		if v.Details.UploadedAt == nil || *v.Details.UploadedAt < report.StartDate || *v.Details.UploadedAt > report.EndDate || *v.StartDay < report.StartDate {
+			return 0
+		}
+		return *v.StartViews
+	}
+	gainOf := func(v CollectionVideo) int64 {
+		if v.Gained == nil {
+			return 0
+		}
+		return *v.Gained
+	}
 	days := func(v CollectionVideo) (days []db.Date) {
-		if v.Gained == nil || *v.Gained == 0 {
+		if v.StartDay == nil || gainOf(v) == 0 && atStart(v) == 0 {
 			return nil
 		}
-		start := *v.StartDay
-		if v.FrozenViews != nil {
-			start = v.FrozenDay
+		first := *v.StartDay + 1
+		switch {
+		case v.FrozenViews != nil && (v.LateFrozenDay || v.FrozenDay == *v.EndDay):
+			first = v.FrozenDay
+		case v.FrozenViews != nil:
+			first = v.FrozenDay + 1
+		case atStart(v) > 0:
+			first = *v.StartDay
 		}
-		if start == *v.EndDay {
-			return []db.Date{*v.EndDay}
-		}
-		for day := start + 1; day <= *v.EndDay; day++ {
+		for day := first; day <= *v.EndDay; day++ {
 			days = append(days, day)
 		}
 		return days
@@ -52,18 +72,20 @@ func TestCountOverlaps_countsVideosThatGainedViewsOnTheSameDay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one, two := drawReport(t, "one"), drawReport(t, "two")
 		for _, reports := range [][2][]CollectionVideo{{one, two}, {two, one}} {
-			var want, wantGained int64
+			var want ReportOverlap
 			for _, a := range reports[0] {
 				for _, b := range reports[1] {
 					if a.ID == b.ID && slices.ContainsFunc(days(a), func(d db.Date) bool { return slices.Contains(days(b), d) }) {
-						want++
-						wantGained += *a.Gained
+						want.Videos++
+						want.ViewsGained += gainOf(a)
+						want.ViewsAtStart += atStart(a)
 					}
 				}
 			}
-			encoded, from := encodeGainedDays(reports[1])
-			count, gained := countOverlaps(reports[0], encoded)
-			require.Equal(t, []int64{want, wantGained}, []int64{count, gained})
+			encoded, from := report.encodeGainedDays(reports[1])
+			var got ReportOverlap
+			report.addOverlaps(&got, reports[0], encoded)
+			require.Equal(t, want, got)
 			var all []db.Date
 			for _, b := range reports[1] {
 				all = append(all, days(b)...)

@@ -98,7 +98,7 @@ func (o *Org) CreateReport(ctx context.Context, n NewReport) (Report, error) {
 			row.CollectionName = c.Name
 		}
 	}
-	row.GainedDays, row.FirstGainDate = encodeGainedDays(totals.Videos)
+	row.GainedDays, row.FirstGainDate = row.encodeGainedDays(totals.Videos)
 	// fill sets the fields that depend on the other reports of the organisation, and the document.
 	fill := func(reports *gorm.DB) error {
 		reports = reports.Session(&gorm.Session{}) // so that it can be used for several statements

@@ -929,6 +929,7 @@ type ReportOverlap struct {
 	ReportID       openapi_types.UUID `json:"report_id"`
 	StartDate      openapi_types.Date `json:"start_date"`
 	Videos         int64              `json:"videos"`
+	ViewsAtStart   int64              `json:"views_at_start"`
 	ViewsGained    int64              `json:"views_gained"`
 }
 
@@ -1002,21 +1003,22 @@ type ReportSummary struct {
 
 // ReportVideo defines model for ReportVideo.
 type ReportVideo struct {
-	AccountID    *openapi_types.UUID `json:"account_id"`
-	AdID         openapi_types.UUID  `json:"ad_id"`
-	AdLink       string              `json:"ad_link"`
-	AddedAt      string              `json:"added_at"`
-	EndDay       *openapi_types.Date `json:"end_day"`
-	Increase     *float64            `json:"increase"`
-	Points       []ReportPoint       `json:"points"`
-	Removed      bool                `json:"removed"`
-	StartDay     *openapi_types.Date `json:"start_day"`
-	Title        *string             `json:"title"`
-	UploadedAt   *openapi_types.Date `json:"uploaded_at"`
-	Username     *string             `json:"username"`
-	ViewsAtEnd   *int64              `json:"views_at_end"`
-	ViewsAtStart *int64              `json:"views_at_start"`
-	ViewsGained  *int64              `json:"views_gained"`
+	AccountID           *openapi_types.UUID `json:"account_id"`
+	AdID                openapi_types.UUID  `json:"ad_id"`
+	AdLink              string              `json:"ad_link"`
+	AddedAt             string              `json:"added_at"`
+	ContinuedViewsAtEnd *int64              `json:"continued_views_at_end"`
+	EndDay              *openapi_types.Date `json:"end_day"`
+	Increase            *float64            `json:"increase"`
+	Points              []ReportPoint       `json:"points"`
+	Removed             bool                `json:"removed"`
+	StartDay            *openapi_types.Date `json:"start_day"`
+	Title               *string             `json:"title"`
+	UploadedAt          *openapi_types.Date `json:"uploaded_at"`
+	Username            *string             `json:"username"`
+	ViewsAtEnd          *int64              `json:"views_at_end"`
+	ViewsAtStart        *int64              `json:"views_at_start"`
+	ViewsGained         *int64              `json:"views_gained"`
 }
 
 // Scope defines model for Scope.

@@ -1777,8 +1777,11 @@ type ReportOverlap struct {
 	// StartDate The first day of the earlier report's period.
 	StartDate openapi_types.Date `json:"start_date"`
 
-	// Videos The number of videos that gained views on the same days in both reports.
+	// Videos The number of videos of which both reports count views of the same days.
 	Videos int64 `json:"videos"`
+
+	// ViewsAtStart The views at the start (`views_at_start`) of those of these videos whose `uploaded_at` and `start_day` are both in the period of this report. They are not gained views, but some people are paid for them, too.
+	ViewsAtStart int64 `json:"views_at_start"`
 
 	// ViewsGained The views that these videos gained in this report. Views gained on days that only one of the reports has are part of them.
 	ViewsGained int64 `json:"views_gained"`
@@ -1960,9 +1963,9 @@ type ReportSummary struct {
 	// Number The number of the report. The organisation's first report has the number 1, and each new report has the next number.
 	Number int64 `json:"number"`
 
-	// Overlaps The earlier reports of the organisation that count some of the same views, the newest first: at least one video gained views on the same
-	// day in both reports. If you pay people by both, you pay twice for these views. ReelTally compares the 100 newest reports with gains of
-	// the same days. The report that this report continues is not among them, and later reports are not added. Null for limited and basic tiers. Also null if an older version of ReelTally made the report. Such a report is not compared with other reports.
+	// Overlaps The earlier reports of the organisation that count some of the same views, the newest first: both reports count views of at least one video on the same
+	// day. These are gained views, or the views at the start of a video that was uploaded in the period. If you pay people by both, you pay twice for these views. ReelTally compares the 100 newest reports with
+	// views of the same days. The report that this report continues is not among them, and later reports are not added. Null for limited and basic tiers. Also null if an older version of ReelTally made the report. Such a report is not compared with other reports.
 	Overlaps []ReportOverlap `json:"overlaps"`
 
 	// ShareExpiresAt When the share page closes; null if it stays open. A closed share page answers like one that does not exist.
@@ -1985,6 +1988,9 @@ type ReportVideo struct {
 
 	// AddedAt When the video came into the collection; the last moment of the day before `counts_from` if it was added with this member.
 	AddedAt time.Time `json:"added_at"`
+
+	// ContinuedViewsAtEnd The views of the video at the end of the report that this report continues; null if that report has none, or if this report continues none. If `start_day` is in the period, the video begins anew, and the views between this number and `views_at_start` are in neither report. Older reports do not have this member.
+	ContinuedViewsAtEnd *int64 `json:"continued_views_at_end"`
 
 	// EndDay The last day, up to the end of the period, for which the views are known; null if no views are known. On the days after it, the video keeps the views of this day. Older reports do not have this member.
 	EndDay *openapi_types.Date `json:"end_day"`

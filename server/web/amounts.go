@@ -50,9 +50,12 @@ type startViews struct {
 	ByAccount []*int64 // the views of each account, in the order of the accounts; nil for an account without such a video
 	// WithoutGain has for each account the number of these videos whose gain is unknown.
 	WithoutGain []int64
-	// Earlier is the number of videos that were uploaded in the period of the continued report, but whose start is in the period of this report.
-	// EarlierViews is the sum of their views at the start. Neither report pays these views.
+	// Earlier is the number of videos that were uploaded in the period of the continued report, but are first counted in this report. EarlierViews is the
+	// sum of their views at the start. Neither report pays these views.
 	Earlier, EarlierViews int64
+	// Restarted is the number of videos of the continued report whose start is in the period of this report. RestartedViews is the sum of the views that
+	// they got between the end of the continued report and this start. Neither report counts these views.
+	Restarted, RestartedViews int64
 }
 
 // newStartViews computes the views at the start from the videos of a report with the period p. A video whose start is before the period adds nothing: its
@@ -77,6 +80,13 @@ func newStartViews(r *client.Report, p period, continued *store.Report) startVie
 	}
 	for _, v := range r.Videos {
 		n, found := positions[keyOf(v.AccountID, client.Platform(newReportRow(v).Platform()), v.Username)]
+		if v.ContinuedViewsAtEnd != nil && v.StartDay != nil && store.DateOf(v.StartDay.Time) >= p.Start {
+			if between := *v.ViewsAtStart - *v.ContinuedViewsAtEnd; between > 0 {
+				s.Restarted++
+				s.RestartedViews += between
+			}
+			continue
+		}
 		switch {
 		case !found || v.ViewsAtStart == nil || *v.ViewsAtStart == 0 || v.StartDay == nil || store.DateOf(v.StartDay.Time) < p.Start:
 		case v.UploadedAt == nil:
@@ -120,6 +130,16 @@ func (s startViews) EarlierText() string {
 	}
 	return plural(s.Earlier, "video was", "videos were") + " uploaded in the period of the continued report, but first counted in this one, with " +
 		plural(s.EarlierViews, "view", "views") + " at the start. The amounts of neither report pay these views."
+}
+
+// RestartedText returns a sentence about the views that neither this report nor the continued report counts, because videos begin anew in this report. It
+// returns "" if there are none.
+func (s startViews) RestartedText() string {
+	if s.Restarted == 0 {
+		return ""
+	}
+	return plural(s.Restarted, "video of the continued report begins", "videos of the continued report begin") + " anew in this report, because of a later addition to the collection. " +
+		plural(s.RestartedViews, "view", "views") + " between the two reports are in neither of them."
 }
 
 // paysStartViews returns true if the query of a page asks to pay also the views at the start of videos that were uploaded in the period.

@@ -226,6 +226,8 @@ type storedPoint struct {
 	Source    string
 	Weekly    bool     // the point comes from snapshots_weekly, not from snapshots_daily
 	FirstDay  *db.Date // day of the earliest point that the weekly point replaces; nil if unknown or if the point is daily
+	// FirstDayViews are the views of that earliest point; nil if unknown or if the point is daily.
+	FirstDayViews *int64
 }
 
 // storedPoints returns the stored points of the known videos, the oldest first. The key of the result is the video's id.
@@ -238,8 +240,8 @@ func (i *importState) storedPoints(known map[string]store.Video) (map[uuid.UUID]
 	for chunk := range slices.Chunk(ids, db.InsertChunk) {
 		var rows []storedPoint
 		columns := "video_id, day, " + db.MetricColumns("{m}") + ", fetched_at, source"
-		err := i.Tx.Raw(`SELECT `+columns+`, 0 AS weekly, NULL AS first_day FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
-UNION ALL SELECT `+columns+`, 1 AS weekly, first_day FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
+		err := i.Tx.Raw(`SELECT `+columns+`, 0 AS weekly, NULL AS first_day, NULL AS first_day_views FROM snapshots_daily WHERE organisation_id = ? AND video_id IN ?
+UNION ALL SELECT `+columns+`, 1 AS weekly, first_day, first_day_views FROM snapshots_weekly WHERE organisation_id = ? AND video_id IN ? ORDER BY day, weekly`,
 			i.ID(), chunk, i.ID(), chunk).Scan(&rows).Error
 		if err != nil {
 			return nil, err

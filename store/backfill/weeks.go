@@ -14,7 +14,8 @@ import (
 // weeklyPoint is the point that is stored for an old week. It has the time of the last point of the week, and the last known counts in the week.
 type weeklyPoint struct {
 	Point
-	firstDay db.Date // the day of the earliest point of the week
+	firstDay   db.Date // the day of the earliest point of the week
+	firstViews *int64  // the views of this point; nil if they are unknown
 }
 
 // week returns the Monday of the week.
@@ -36,7 +37,7 @@ func rollUp(points []Point, firstDaily db.Date) (weekly []weeklyPoint, daily []P
 		if last := len(weekly) - 1; last >= 0 && weekly[last].week() == day.Week() {
 			weekly[last].add(p)
 		} else {
-			weekly = append(weekly, weeklyPoint{p, day})
+			weekly = append(weekly, weeklyPoint{p, day, p.Views})
 		}
 	}
 	return weekly, nil
@@ -55,7 +56,9 @@ func (w weeklyPoint) addStored(stored *storedPoint) weeklyPoint {
 	counts.Update(w.Counts)
 	w.Counts = counts
 	w.Rounded = w.Rounded || stored.Source == roundedImport
-	w.firstDay = min(w.firstDay, stored.firstDay())
+	if stored.firstDay() <= w.firstDay {
+		w.firstDay, w.firstViews = stored.firstDay(), stored.FirstDayViews
+	}
 	return w
 }
 
@@ -72,9 +75,9 @@ func dailyRow(org, video uuid.UUID, p Point, source string) []any {
 }
 
 // weeklyColumns are the columns of snapshots_weekly, in the order of the values in weeklyRow.
-var weeklyColumns = slices.Concat([]string{"organisation_id", "video_id", "week", "first_day", "day"}, pointColumns)
+var weeklyColumns = slices.Concat([]string{"organisation_id", "video_id", "week", "first_day", "first_day_views", "day"}, pointColumns)
 
 // weeklyRow returns the row of a weekly point.
 func weeklyRow(org, video uuid.UUID, w weeklyPoint, source string) []any {
-	return slices.Concat([]any{org, video, w.week(), w.firstDay, w.At.Day()}, w.Values(), []any{w.At, source})
+	return slices.Concat([]any{org, video, w.week(), w.firstDay, w.firstViews, w.At.Day()}, w.Values(), []any{w.At, source})
 }

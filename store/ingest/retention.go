@@ -115,7 +115,7 @@ SELECT 1 FROM snapshots_weekly w WHERE w.organisation_id = ? AND w.video_id = d.
 }
 
 // upsertWeeks is the SQL statement that writes the weekly points for a range of days. A weekly
-// point is a copy of the last daily point of its week.
+// point is a copy of the last daily point of its week. It also has the first day with a point, and the views of this day.
 var upsertWeeks = func() string {
 	var columns, last, set, changed strings.Builder
 	for _, c := range db.MetricNames("") {
@@ -132,14 +132,16 @@ var upsertWeeks = func() string {
 	for _, c := range []string{"fetched_at", "source", "day"} {
 		fmt.Fprintf(&set, "%[1]s = CASE WHEN snapshots_weekly.day > excluded.day THEN snapshots_weekly.%[1]s ELSE excluded.%[1]s END, ", c)
 	}
-	return `INSERT INTO snapshots_weekly (organisation_id, video_id, week, first_day, day` + columns.String() + `, fetched_at, source)
-SELECT r.organisation_id, r.video_id, r.week, r.first_day, r.day` + strings.ReplaceAll(columns.String(), ", ", ", r.") + `, r.fetched_at, r.source FROM (
+	return `INSERT INTO snapshots_weekly (organisation_id, video_id, week, first_day, first_day_views, day` + columns.String() + `, fetched_at, source)
+SELECT r.organisation_id, r.video_id, r.week, r.first_day, r.first_day_views, r.day` + strings.ReplaceAll(columns.String(), ", ", ", r.") + `, r.fetched_at, r.source FROM (
   SELECT d.organisation_id, d.video_id, d.week, d.day, d.fetched_at, d.source` + last.String() + `,
     MIN(d.day) OVER (PARTITION BY d.video_id, d.week) AS first_day,
+    FIRST_VALUE(d.views) OVER (PARTITION BY d.video_id, d.week ORDER BY d.day) AS first_day_views,
     ROW_NUMBER() OVER (PARTITION BY d.video_id, d.week ORDER BY d.day DESC) AS place
     FROM snapshots_daily d WHERE d.organisation_id = ? AND d.video_id > ? AND d.video_id <= ? AND d.day >= ? AND d.day < ?) AS r
  WHERE r.place = 1
 ON CONFLICT (organisation_id, video_id, week) DO UPDATE SET ` + set.String() + `
+  first_day_views = CASE WHEN excluded.first_day < snapshots_weekly.first_day THEN excluded.first_day_views ELSE snapshots_weekly.first_day_views END,
   first_day = CASE WHEN excluded.first_day < snapshots_weekly.first_day THEN excluded.first_day ELSE snapshots_weekly.first_day END
  WHERE snapshots_weekly.day < excluded.day OR excluded.first_day < snapshots_weekly.first_day` + changed.String()
 }()

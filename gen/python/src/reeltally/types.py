@@ -1034,8 +1034,10 @@ class ReportOverlap(TypedDict):
     report_id: str
     # The first day of the earlier report's period.
     start_date: str
-    # The number of videos that gained views on the same days in both reports.
+    # The number of videos of which both reports count views of the same days.
     videos: int
+    # The views at the start (`views_at_start`) of those of these videos whose `uploaded_at` and `start_day` are both in the period of this report.
+    views_at_start: int
     # The views that these videos gained in this report.
     views_gained: int
 
@@ -1156,7 +1158,7 @@ class ReportSummary(TypedDict):
     include_children: bool
     # The number of the report.
     number: int
-    # The earlier reports of the organisation that count some of the same views, the newest first: at least one video gained views on the same day in both reports.
+    # The earlier reports of the organisation that count some of the same views, the newest first: both reports count views of at least one video on the same day.
     overlaps: list[ReportOverlap] | None
     # When the share page closes; null if it stays open.
     share_expires_at: str | None
@@ -1175,6 +1177,8 @@ class ReportVideo(TypedDict):
     ad_link: str
     # When the video came into the collection; the last moment of the day before `counts_from` if it was added with this member.
     added_at: str
+    # The views of the video at the end of the report that this report continues; null if that report has none, or if this report continues none.
+    continued_views_at_end: NotRequired[int | None]
     # The last day, up to the end of the period, for which the views are known; null if no views are known.
     end_day: NotRequired[str | None]
     # `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
