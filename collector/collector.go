@@ -66,7 +66,7 @@ type Options struct {
 const DefaultPoll = 500 * time.Millisecond
 
 // deadAfter is the time without a heartbeat after which other collectors free a collector's targets.
-const deadAfter = 10 * time.Second
+const deadAfter = queue.RunningFor
 
 // maxMissedHeartbeats is the number of consecutive heartbeats that can fail before the collector claims no more targets. This number of heartbeats
 // takes at most five minutes. An export of histories waits only for a limited time for the answers of a collector without heartbeats: see

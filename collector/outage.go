@@ -71,7 +71,8 @@ func (c *Collector) releaseUnfinished(ctx context.Context) error {
 	c.unfinished.mu.Lock()
 	defer c.unfinished.mu.Unlock()
 	for len(c.unfinished.claims) > 0 {
-		if err := c.queue.Release(ctx, c.unfinished.claims[0], c.Now()); err != nil {
+		claim := c.unfinished.claims[0]
+		if err := c.queue.Release(ctx, claim.Token, claim.Targets, c.Now()); err != nil {
 			return err
 		}
 		c.unfinished.claims = c.unfinished.claims[1:]

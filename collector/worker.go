@@ -305,7 +305,7 @@ func (w *worker) storeReply(ctx context.Context, stopping <-chan struct{}, claim
 		half := len(reply.Targets) / 2
 		return [][]queue.Target{reply.Targets[:half], reply.Targets[half:]}, nil
 	case reply.Stopped || w.isTooOld(reply):
-		return nil, w.queue.Release(ctx, queue.Claim{Token: claim.Token, Targets: reply.Targets}, w.Now())
+		return nil, w.queue.Release(ctx, claim.Token, reply.Targets, w.Now())
 	}
 	mixedUp := verify.FindMixedUpResults(reply.Targets, reply.Results)
 	final := make(map[int]source.Result, len(reply.Targets)) // the final results by index; a video that is requested with another handle has none yet

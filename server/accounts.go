@@ -90,7 +90,7 @@ func (s *Server) ListAccountVideos(ctx context.Context, r api.ListAccountVideosR
 		}})
 }
 
-// ToAPIAccount converts an account from the database to the JSON type of the API. If view is MaskedView, the metrics are null.
+// ToAPIAccount converts an account from the database to the JSON type of the API. If view masks metrics, the metrics are null.
 func ToAPIAccount(a store.Account, view View) api.Account {
 	out := api.Account{
 		OrganisationID: a.OrganisationID, AccountID: a.ID, AccountLink: a.Link, Username: a.Username,

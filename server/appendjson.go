@@ -122,7 +122,7 @@ var pairs = func() (pairs [200]byte) {
 	return pairs
 }()
 
-// appendMaskedTime appends a time as JSON, or null if the time is nil or view is MaskedView.
+// appendMaskedTime appends a time as JSON, or null if the time is nil or view masks metrics.
 func appendMaskedTime(out []byte, i *store.Instant, view View) []byte {
 	if view.masked {
 		i = nil

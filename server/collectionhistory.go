@@ -85,8 +85,8 @@ func (s *Server) totalsPeriod(caller Caller, startDate, endDate *openapi_types.D
 	return from, min(to, today), nil
 }
 
-// toAPICollectionDays returns the daily sums of a collection, the newest day first. If view is
-// MaskedView, it returns only the newest day, whose numbers are null.
+// toAPICollectionDays returns the daily sums of a collection, the newest day first. If view
+// masks metrics, it returns only the newest day, whose numbers are null.
 func toAPICollectionDays(days []store.CollectionDay, view View) []api.CollectionHistoryPoint {
 	newest := slices.Clone(days)
 	slices.Reverse(newest)
@@ -108,7 +108,7 @@ func toAPICollectionDays(days []store.CollectionDay, view View) []api.Collection
 	return out
 }
 
-// toAPICollectionStatistics converts the sums and gains of a collection to the JSON type of the API. If view is MaskedView, the numbers are
+// toAPICollectionStatistics converts the sums and gains of a collection to the JSON type of the API. If view masks metrics, the numbers are
 // null.
 func toAPICollectionStatistics(q store.CollectionTotalsQuery, c store.CollectionTotals, view View) api.ReportStatistics {
 	g := c.Gains()
@@ -136,7 +136,7 @@ func percentOf(gained, start *int64) *float64 {
 	return &percent
 }
 
-// toAPIRankedVideos returns the best or worst videos of a collection. For MaskedView, it returns no
+// toAPIRankedVideos returns the best or worst videos of a collection. If view masks metrics, it returns no
 // videos, because their order would reveal which videos gained more.
 func toAPIRankedVideos(c store.CollectionTotals, wantBest bool, view View) []api.CollectionGain {
 	out := []api.CollectionGain{}
@@ -149,7 +149,7 @@ func toAPIRankedVideos(c store.CollectionTotals, wantBest bool, view View) []api
 	return out
 }
 
-// toAPICollectionGain converts the views that a video gained in a period to the JSON type of the API. If view is MaskedView, the numbers are
+// toAPICollectionGain converts the views that a video gained in a period to the JSON type of the API. If view masks metrics, the numbers are
 // null.
 func toAPICollectionGain(v store.CollectionVideo, view View) api.CollectionGain {
 	return api.CollectionGain{AdID: v.ID, AdLink: v.Link, Removed: v.Removed, AddedAt: toAPITime(v.AddedAt), StartDay: toAPIDatePtr(v.StartDay), EndDay: toAPIDatePtr(v.EndDay),

@@ -78,7 +78,7 @@ func (s *Server) paginateEvents(page pageRequest, events *store.List[store.Event
 	return eventPagination{HasMore: more, NextCursor: cursor}, err
 }
 
-// toAPIEvent converts an event to the JSON type of the API. If view is MaskedView, the metrics are null.
+// toAPIEvent converts an event to the JSON type of the API. If view masks metrics, the metrics are null.
 func toAPIEvent(e store.Event, view View) api.Event {
 	out := api.Event{ID: e.ID, Position: e.Position, Type: api.EventType(e.Type), CreatedAt: toAPITime(e.CreatedAt)}
 	if v := e.Data.Video; v != nil {
@@ -108,7 +108,7 @@ func toAPIEvent(e store.Event, view View) api.Event {
 	return out
 }
 
-// toAPIVideoState converts the fetch status and the counts of a video in an event to the JSON type of the API. If view is MaskedView, the
+// toAPIVideoState converts the fetch status and the counts of a video in an event to the JSON type of the API. If view masks metrics, the
 // metrics are null.
 func toAPIVideoState(v store.VideoState, view View) api.EventVideoState {
 	return api.EventVideoState{FetchStatus: api.FetchStatus(v.Status), LatestViews: view.Count(v.Views), LatestLikes: view.Count(v.Likes), LatestComments: view.Count(v.Comments),
@@ -116,7 +116,7 @@ func toAPIVideoState(v store.VideoState, view View) api.EventVideoState {
 		LatestUpdatedAt: view.Text(toAPITimePtr(v.UpdatedAt)), OutlierMultiplier: view.Ratio(v.OutlierMultiplier)}
 }
 
-// toAPIAccountState converts the fetch status and the counts of an account in an event to the JSON type of the API. If view is MaskedView,
+// toAPIAccountState converts the fetch status and the counts of an account in an event to the JSON type of the API. If view masks metrics,
 // the metrics are null.
 func toAPIAccountState(a store.AccountState, view View) api.EventAccountState {
 	return api.EventAccountState{FetchStatus: api.FetchStatus(a.Status), LatestFollowersCount: view.Count(a.Followers), LatestFollowingCount: view.Count(a.Following),

@@ -65,7 +65,7 @@ func (s *Server) GetAccountHistory(ctx context.Context, r api.GetAccountHistoryR
 	return api.GetAccountHistory200JSONResponse(out), nil
 }
 
-// visiblePoints returns the history points that a response shows: all points, or only the latest one if view is MaskedView. The points must
+// visiblePoints returns the history points that a response shows: all points, or only the latest one if view masks metrics. The points must
 // be sorted, the latest first.
 func visiblePoints[P any](points []P, view View) []P {
 	if view.masked && len(points) > 1 {
@@ -117,7 +117,7 @@ func asksForQuality(include []api.HistoryInclude) bool {
 }
 
 // toAPIProvenance converts the quality, source and fetch time of a history point to the JSON types
-// of the API. If view is MaskedView, all results are nil.
+// of the API. If view masks metrics, all results are nil.
 func toAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality, source, fetchedAt *string) {
 	if view.masked {
 		return nil, nil, nil
@@ -125,7 +125,7 @@ func toAPIProvenance(p store.Provenance, view View) (quality *api.HistoryQuality
 	return new(api.HistoryQuality(p.Quality)), p.Source, toAPITimePtr(p.FetchedAt)
 }
 
-// toAPIAccountHistoryPoint converts the counts of an account on one day to the JSON type of the API. If view is MaskedView, the counts are
+// toAPIAccountHistoryPoint converts the counts of an account on one day to the JSON type of the API. If view masks metrics, the counts are
 // null.
 func toAPIAccountHistoryPoint(p store.AccountPoint, view View) api.AccountHistoryPoint {
 	return api.AccountHistoryPoint{

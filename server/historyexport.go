@@ -64,7 +64,7 @@ func (r exportResponse) VisitExportHistoryResponse(w http.ResponseWriter) error 
 	return r.write(w)
 }
 
-// appendVideoPoints appends the points of a video as JSON, separated by commas. If view is MaskedView, it appends only the last point, and the
+// appendVideoPoints appends the points of a video as JSON, separated by commas. If view masks metrics, it appends only the last point, and the
 // counts are null.
 func appendVideoPoints(out []byte, v *store.VideoPoints, view View) ([]byte, error) {
 	points := v.Points
@@ -80,7 +80,7 @@ func appendVideoPoints(out []byte, v *store.VideoPoints, view View) ([]byte, err
 	return out, nil
 }
 
-// appendExportedPoint appends the JSON of a point of a video. If view is MaskedView, the counts are null.
+// appendExportedPoint appends the JSON of a point of a video. If view masks metrics, the counts are null.
 func appendExportedPoint(out []byte, v *store.VideoPoints, p *store.Point, view View) []byte {
 	out = appendID(append(out, `{"ad_id":`...), v.ID)
 	out = appendText(append(out, `,"ad_link":`...), v.Link)

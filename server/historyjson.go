@@ -26,8 +26,8 @@ func (r videoHistoryResponse) VisitGetVideoHistoryResponse(w http.ResponseWriter
 	return writeJSON(w, http.StatusOK, append(out, ']'))
 }
 
-// appendVideoHistoryPoint appends the JSON of the counts of a video on one day. If view is
-// MaskedView, the counts are null.
+// appendVideoHistoryPoint appends the JSON of the counts of a video on one day. If view
+// masks metrics, the counts are null.
 func appendVideoHistoryPoint(out []byte, p *store.Point, view View, withQuality bool) []byte {
 	// A masked response has no quality, source and fetch time.
 	withQuality = withQuality && !view.masked

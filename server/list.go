@@ -38,7 +38,7 @@ type listRequest[R any] struct {
 	// find reads the rows of one page. It returns the rows, or it passes each row to the function each and returns no rows.
 	find func(o *store.Org, w store.Window, each func(*R) error) (*store.List[R], error)
 	// encode appends a row as one list entry, as several entries separated by commas, or as no
-	// entry. If view is MaskedView, the metrics are null.
+	// entry. If view masks metrics, the metrics are null.
 	encode func(out []byte, row *R, view View) ([]byte, error)
 	// otherMembers returns an object with all members except "data". If otherMembers is nil, a
 	// paginated response has "data" and "pagination", and any other response is a JSON array.

@@ -32,7 +32,7 @@ func (s *Server) GetOrganisationHistory(ctx context.Context, r api.GetOrganisati
 	return api.GetOrganisationHistory200JSONResponse(out), nil
 }
 
-// toAPIOrganisationHistoryPoint converts the totals of an organisation on one day to the JSON type of the API. If view is MaskedView, the
+// toAPIOrganisationHistoryPoint converts the totals of an organisation on one day to the JSON type of the API. If view masks metrics, the
 // totals are null. If p.UploadsOnly is true, all totals except the uploads are null.
 func toAPIOrganisationHistoryPoint(p store.OrganisationPoint, view View) api.OrganisationHistoryPoint {
 	out := api.OrganisationHistoryPoint{Date: toAPIDate(p.Day), Uploads: view.Count(&p.Uploads), MetricsMasked: view.MetricsMasked()}

@@ -114,7 +114,7 @@ func (r videoResponse) VisitGetVideoResponse(w http.ResponseWriter) error {
 	return writeJSON(w, http.StatusOK, body)
 }
 
-// appendVideo appends the JSON of a video. If view is MaskedView, the metrics are null.
+// appendVideo appends the JSON of a video. If view masks metrics, the metrics are null.
 func appendVideo(out []byte, v *store.Video, view View) ([]byte, error) {
 	for i := range videoMembers {
 		switch write := videoMembers[i].write; {

@@ -43,7 +43,7 @@ const Paused source.Class = "paused"
 // Reply says how a call ended for some or all of its targets.
 type Reply struct {
 	Targets    []queue.Target
-	At         time.Time // the time of the call
+	At         time.Time // the time of the call, or of its failure
 	MustDivide bool      // true if the call for the whole batch failed, so that each half of the batch must be requested separately
 	Stopped    bool      // true if the targets got no answer because the collector is stopping
 	// Results has one result for each target, unless MustDivide or Stopped is true. If a target got no answer,

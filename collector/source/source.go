@@ -8,8 +8,8 @@ import (
 )
 
 // Source fetches the counts of videos and accounts from an API. The collector asks the sources of a
-// platform in the configured order. All methods may be called concurrently. The collector sets the fields Handle, HandleClaimed, Link and
-// NeedDetails of the targets for each fetch.
+// platform in the configured order. All methods may be called concurrently. The collector sets the fields Handle, HandleClaimed, AccountID,
+// Link and NeedDetails of the targets for each fetch.
 type Source interface {
 	// Name returns the name of the source in logs, metrics, the queue and the provenance of points, e.g. "youtube" or
 	// "vendor:apify". It is unique among the configured sources.

@@ -171,16 +171,12 @@ func decodeList(a answer, username string, now time.Time) (list, bool) {
 	}
 	page := list{cursor: data.Cursor.Value(), more: data.More}
 	for _, raw := range *data.Videos {
-		var item struct {
-			ID         fetch.ID               `json:"id"`
-			CreateTime fetch.Count            `json:"create_time"`
-			ShareURL   fetch.Optional[string] `json:"share_url"`
-		}
+		var item video
 		if json.Unmarshal(raw, &item) != nil || !videoID.MatchString(string(item.ID)) {
 			continue
 		}
 		found := ingest.FoundVideo{ID: string(item.ID), Link: link.AccountURL(link.TikTok, username) + "/video/" + string(item.ID)}
-		if l, ok := (video{ShareURL: item.ShareURL}).shareLink(); ok && l.ID == found.ID && l.Handle == username {
+		if l, ok := item.shareLink(); ok && l.ID == found.ID && l.Handle == username {
 			found.Link = l.Canonical // the link in the answer is used, because links of photo posts differ from links of videos
 		}
 		if at := item.CreateTime.Value(); at != nil {

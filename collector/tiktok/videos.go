@@ -63,6 +63,7 @@ func (v videos) resultFor(t queue.Target) (source.Result, bool) {
 // video is a video in an answer of the Display or Research API. Each API returns only some of the
 // fields; see displayFields and researchFields.
 type video struct {
+	ID            fetch.ID               `json:"id"`
 	Views         fetch.Count            `json:"view_count"`
 	Likes         fetch.Count            `json:"like_count"`
 	Comments      fetch.Count            `json:"comment_count"`
@@ -95,36 +96,26 @@ func decodeVideos(a answer, requested []string, now time.Time) (videos, error) {
 		return out, nil
 	}
 	for _, raw := range *data.Videos {
-		var item struct {
-			ID fetch.ID `json:"id"`
-		}
-		id := ""
-		if json.Unmarshal(raw, &item) == nil {
-			id = string(item.ID)
-		}
-		if !slices.Contains(requested, id) {
+		var v video
+		_ = json.Unmarshal(raw, &v) // fails only if the item is no object, and then v.ID is ""
+		if !slices.Contains(requested, string(v.ID)) {
 			// TikTok may have mixed up the videos, so a missing video may still exist.
 			out.incomplete = "missing from the answer; the answer has an item that was not requested"
 			continue
 		}
-		source.AddResult(out.byID, id, decodeVideo(raw, id, now))
+		source.AddResult(out.byID, string(v.ID), v.result(now))
 	}
 	return out, nil
 }
 
-// decodeVideo decodes the JSON of one video as the result for the video with the given id. The result has the class Temporary if the JSON
-// is malformed, has no counts or an invalid count, or is about another video.
-func decodeVideo(raw []byte, id string, now time.Time) source.Result {
-	var v video
-	if json.Unmarshal(raw, &v) != nil {
-		return source.Result{Class: source.Temporary, Detail: "the item has a JSON field of the wrong type"}
-	}
+// result returns the result for the video. It has the class Temporary if the video has no counts, an invalid count, or the link of another video.
+func (v video) result(now time.Time) source.Result {
 	for _, c := range []fetch.Count{v.Views, v.Likes, v.Comments, v.Shares, v.Favorites, v.Favourites} {
 		if c.Invalid() {
 			return source.Result{Class: source.Temporary, Detail: "the item has an invalid count"}
 		}
 	}
-	if l, ok := v.shareLink(); ok && l.ID != id {
+	if l, ok := v.shareLink(); ok && l.ID != string(v.ID) {
 		return source.Result{Class: source.Temporary, Detail: "the link in the item belongs to another video"}
 	}
 	f := &source.Facts{

@@ -14,7 +14,7 @@ import (
 
 // mergeRecords merges two records of one account into one tracked record, and returns it. The
 // parameter `fetched` is the record of the fetched target.
-func (d discovery) mergeRecords(fetched, other *store.Account) (*store.Account, error) {
+func (d accountWriter) mergeRecords(fetched, other *store.Account) (*store.Account, error) {
 	into, from := fetched, other
 	if compareForMerge(other, fetched) < 0 {
 		into, from = other, fetched
@@ -98,7 +98,7 @@ func mergeValues(dst, src *store.Account) {
 }
 
 // correctTotals corrects the organisation's account totals after a merge, so that the given records count as one tracked account.
-func (d discovery) correctTotals(records ...*store.Account) error {
+func (d accountWriter) correctTotals(records ...*store.Account) error {
 	tracked, removed := 0, 0
 	for _, r := range records {
 		switch {
@@ -113,7 +113,7 @@ func (d discovery) correctTotals(records ...*store.Account) error {
 }
 
 // moveRows moves the rows of the old account to the kept account, and deletes the old account.
-func (d discovery) moveRows(oldID, keptID uuid.UUID) error {
+func (d accountWriter) moveRows(oldID, keptID uuid.UUID) error {
 	// If both accounts have a subscription, delete the subscription of the old account, and update the lane of the old account's target.
 	err := queue.Unsubscribe(d.tx, d.org, `kind = ? AND subject_id = ?
  AND EXISTS (SELECT 1 FROM fetch_subscriptions k WHERE k.organisation_id = ? AND k.kind = ? AND k.subject_id = ?)`, queue.KindAccount, oldID, d.org, queue.KindAccount, keptID)
@@ -142,7 +142,7 @@ ON CONFLICT (organisation_id, collection_id, account_id) DO UPDATE SET added_at 
 
 // mergeDays gives the kept account a history with the videos of both accounts. Each day of the two histories has the sum of the last known
 // values of both.
-func (d discovery) mergeDays(oldID, keptID uuid.UUID) error {
+func (d accountWriter) mergeDays(oldID, keptID uuid.UUID) error {
 	var stored []store.AccountDay
 	err := db.Scoped(d.tx, "account_days", d.org).Where("account_id IN ?", []uuid.UUID{oldID, keptID}).Order("day").Find(&stored).Error
 	if err != nil || len(stored) == 0 {

@@ -127,7 +127,7 @@ func (s *Writer) writeAccount(tx *gorm.DB, o Outcome, orgs []uuid.UUID, fetchedA
 			// immediately, unless deferRecentlyFetched has delayed it. If the target gets another id, renameTarget starts the transaction again.
 			continue
 		}
-		d := discovery{tx: tx, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, store.DefaultPreview), events: events}
+		d := accountWriter{tx: tx, org: sub.OrganisationID, at: fetchedAt, outcome: o, preview: cmp.Or(sub.Preview, store.DefaultPreview), events: events}
 		needed, err := d.writeOutcome(sub.SubjectID)
 		if err != nil {
 			return err
@@ -154,8 +154,8 @@ func saveIdentity(tx *gorm.DB, o Outcome, depth int) error {
 		o.Account.ID, o.Account.SourceID, handle, depth, queue.Bucket, o.Target.Platform, queue.KindAccount, o.Target.ExternalID, o.Target.RequestedAt).Error
 }
 
-// discovery stores what a fetch of an account returned, such as its profile and its new videos, for one organisation that tracks the account.
-type discovery struct {
+// accountWriter stores what a fetch of an account returned, such as its profile and its new videos, for one organisation that tracks the account.
+type accountWriter struct {
 	tx      *gorm.DB
 	org     uuid.UUID
 	at      db.Instant // time of the fetch
@@ -166,7 +166,7 @@ type discovery struct {
 
 // writeOutcome writes the outcome to the organisation's account with the given id. It returns the number of
 // videos that the next fetch must request. If the number is 0, the next fetch requests one page.
-func (d discovery) writeOutcome(id uuid.UUID) (depth int, err error) {
+func (d accountWriter) writeOutcome(id uuid.UUID) (depth int, err error) {
 	var found []store.Account
 	if err := db.Scoped(d.tx, "accounts", d.org).Where("accounts.id = ? AND accounts.tracked", id).Find(&found).Error; err != nil || len(found) == 0 {
 		return 0, err
@@ -229,7 +229,7 @@ func (d discovery) writeOutcome(id uuid.UUID) (depth int, err error) {
 
 // writeState writes the fetch status, its reason, and the times of the last and next fetch to the record of the account. It changes nothing else
 // in the record. It adds an event if the status has changed.
-func (d discovery) writeState(a *store.Account) error {
+func (d accountWriter) writeState(a *store.Account) error {
 	before := *a
 	d.outcome.changeState(&a.FetchState, a.CheckedAt != nil, d.at)
 	d.events.AddAccountFetch(&before, a)
@@ -245,12 +245,12 @@ func addFetchState(a *store.Account, columns map[string]any) map[string]any {
 
 // isOutdated returns true if a newer answer about the account is stored. This can happen if a fetch
 // takes longer than its lease.
-func (d discovery) isOutdated(a *store.Account) bool {
+func (d accountWriter) isOutdated(a *store.Account) bool {
 	return a.CheckedAt != nil && *a.CheckedAt > d.at
 }
 
 // setProfile copies the profile that the source reported, such as the biography and the follower counts, into the fields of the account.
-func (d discovery) setProfile(a *store.Account) {
+func (d accountWriter) setProfile(a *store.Account) {
 	db.Assign(&a.Private, d.outcome.Private)
 	f := d.outcome.Account
 	if f == nil {
@@ -269,7 +269,7 @@ func (d discovery) setProfile(a *store.Account) {
 
 // updateIdentity updates the account's ids, handle and name with the reported values. It merges
 // duplicate records of the account, and returns the account's record.
-func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
+func (d accountWriter) updateIdentity(a *store.Account) (*store.Account, error) {
 	reported, known := d.reportedAuthor(a)
 	if !known {
 		return a, nil
@@ -321,7 +321,7 @@ func (d discovery) updateIdentity(a *store.Account) (*store.Account, error) {
 // reportedAuthor returns the ids, the handle and the name of the account a according to the answer. The ids of the stored record take precedence. If
 // the platform's id is neither reported nor stored, and no handle is reported, the fetch used the stored handle, so reportedAuthor returns this handle. It
 // returns false if the handle belongs to another account now.
-func (d discovery) reportedAuthor(a *store.Account) (reported store.Author, known bool) {
+func (d accountWriter) reportedAuthor(a *store.Account) (reported store.Author, known bool) {
 	f := d.outcome.Account
 	reported = store.Author{Platform: a.Platform, Name: f.Name}
 	db.Assign(&reported.ExternalID, f.ID)
@@ -344,7 +344,7 @@ func (d discovery) reportedAuthor(a *store.Account) (reported store.Author, know
 
 // trackNewVideos inserts the found videos that the organisation does not have, and adds them to the
 // queue.
-func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
+func (d accountWriter) trackNewVideos(a *store.Account, found []FoundVideo) error {
 	if len(found) == 0 {
 		return nil
 	}
@@ -393,7 +393,7 @@ func (d discovery) trackNewVideos(a *store.Account, found []FoundVideo) error {
 }
 
 // insertVideos inserts the found videos that the organisation does not have, and returns them.
-func (d discovery) insertVideos(a *store.Account, found []FoundVideo) ([]store.Video, error) {
+func (d accountWriter) insertVideos(a *store.Account, found []FoundVideo) ([]store.Video, error) {
 	rows := make([]store.Video, len(found))
 	for i, f := range found {
 		rows[i] = store.NewVideo(d.org, link.Link{Platform: a.Platform, ID: f.ID, Handle: a.Username, Canonical: f.Link}, nil, d.at)
@@ -417,7 +417,7 @@ func (d discovery) insertVideos(a *store.Account, found []FoundVideo) ([]store.V
 
 // limitToPreview returns the videos to fetch. Without a paid subscription, at most d.preview videos
 // of the account are fetched, and the other given videos become pending.
-func (d discovery) limitToPreview(a *store.Account, org store.Organisation, videos []store.Video) ([]store.Video, error) {
+func (d accountWriter) limitToPreview(a *store.Account, org store.Organisation, videos []store.Video) ([]store.Video, error) {
 	if org.Subscription != store.SubscriptionNone {
 		return videos, nil
 	}
@@ -440,7 +440,7 @@ func (d discovery) limitToPreview(a *store.Account, org store.Organisation, vide
 // resumeStopped tracks the account's stopped videos again if they are in the list, and returns them. It skips videos that the organisation tracked by
 // their own links. It also skips videos that were found or tracked again after the tracking of the account last began: the organisation stopped each of
 // these videos directly, not by stopping the account.
-func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store.Video, error) {
+func (d accountWriter) resumeStopped(a *store.Account, listed []FoundVideo) ([]store.Video, error) {
 	ids := make([]string, len(listed))
 	for i, f := range listed {
 		ids[i] = f.ID
@@ -459,7 +459,7 @@ func (d discovery) resumeStopped(a *store.Account, listed []FoundVideo) ([]store
 
 // addFollowers updates the organisation's totals of followers and followed accounts. Its arguments
 // are the account before and after the change.
-func (d discovery) addFollowers(before, after store.Account) error {
+func (d accountWriter) addFollowers(before, after store.Account) error {
 	change := func(from, to *int64) int64 {
 		var a, b int64
 		db.Assign(&a, from)

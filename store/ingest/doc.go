@@ -7,7 +7,7 @@
 //   - ingest.go: the outcomes of a claim, the points and latest counts of videos
 //   - derived.go: growth, the number of uploads of each day, and the totals of organisations
 //   - authors.go: the accounts that post the videos
-//   - accounts.go, backfill.go, accountmerge.go: tracked accounts and their lists of videos
+//   - accounts.go, listdepth.go, accountmerge.go: tracked accounts and their lists of videos
 //   - handles.go: the names of targets, and accounts whose handle another account uses now
 //   - retention.go, expiry.go: roll-up and deletion
 package ingest

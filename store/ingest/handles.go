@@ -90,7 +90,7 @@ func externalIDAfterFetch(o Outcome) string {
 }
 
 // isOtherAccount returns true if the reported ids prove that the source answered about another account.
-func (d discovery) isOtherAccount(a *store.Account) bool {
+func (d accountWriter) isOtherAccount(a *store.Account) bool {
 	f := d.outcome.Account
 	if f == nil {
 		return false
@@ -103,7 +103,7 @@ func (d discovery) isOtherAccount(a *store.Account) bool {
 
 // markHandleLost sets HandleCurrent of the account's record to false. It does nothing if the fetch
 // used another handle, or if the answer is outdated.
-func (d discovery) markHandleLost(a *store.Account) error {
+func (d accountWriter) markHandleLost(a *store.Account) error {
 	if !a.HandleCurrent || d.isOutdated(a) || link.DisplayUsername(a.Username) != link.DisplayUsername(d.outcome.Target.Handle) {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (d discovery) markHandleLost(a *store.Account) error {
 
 // subscribeToSeparateTarget moves the organisation's subscription to a new target for the account
 // a. It is called if the source answered about another account.
-func (d discovery) subscribeToSeparateTarget(a *store.Account) error {
+func (d accountWriter) subscribeToSeparateTarget(a *store.Account) error {
 	if err := d.markHandleLost(a); err != nil {
 		return err
 	}

@@ -319,13 +319,13 @@ func (s *Queue) DueLanes(ctx context.Context, sourceName string) ([]Lane, error)
 	return due, nil
 }
 
-// Release ends the lease of a claim early. The targets become due at nextAt, and their numbers of
+// Release ends the lease of claimed targets early. The token is that of the claim. The targets become due at nextAt, and their numbers of
 // failed attempts do not change.
-func (s *Queue) Release(ctx context.Context, c Claim, nextAt time.Time) error {
+func (s *Queue) Release(ctx context.Context, token uuid.UUID, targets []Target, nextAt time.Time) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error {
-		for _, g := range GroupByKind(c.Targets) {
+		for _, g := range GroupByKind(targets) {
 			err := tx.Exec(`UPDATE fetch_targets SET next_at = ?, claimed_by = NULL, token = NULL WHERE ? AND token = ?`,
-				db.InstantOf(nextAt), g.Condition(), c.Token).Error
+				db.InstantOf(nextAt), g.Condition(), token).Error
 			if err != nil {
 				return err
 			}

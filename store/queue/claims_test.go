@@ -139,7 +139,7 @@ func TestAcknowledge_keepsTheNewLeaseIfAnotherCollectorHasClaimedTheTarget(t *te
 
 		require.NoError(t, db.Acknowledge(t.Context(), stale, stale.At, []ingest.Outcome{storetest.Outcome(db, stale.Targets[0], storetest.Views(10))}))
 		require.EqualValues(t, 10, *storetest.VideoOf(t, o, l).Latest.Views, "the counts must be written although the lease is lost")
-		require.NoError(t, db.Release(t.Context(), stale, db.Clock.Now()))
+		require.NoError(t, db.Release(t.Context(), stale.Token, stale.Targets, db.Clock.Now()))
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"), "the second claim must still have the target")
 
 		require.NoError(t, db.Acknowledge(t.Context(), holder, holder.At, []ingest.Outcome{storetest.Outcome(db, holder.Targets[0], storetest.Views(20))}))
@@ -172,7 +172,7 @@ func TestRelease_makesTargetsDueAtTheGivenTime(t *testing.T) {
 		storetest.Track(t, o, storetest.VideoLinks(t, 3)...)
 		c := storetest.Claim(t, db, link.TikTok, "video")[0]
 		at := db.Clock.Now().Add(10 * time.Second)
-		require.NoError(t, db.Release(t.Context(), queue.Claim{Token: c.Token, Targets: c.Targets[:2]}, at))
+		require.NoError(t, db.Release(t.Context(), c.Token, c.Targets[:2], at))
 		require.Empty(t, storetest.Claim(t, db, link.TikTok, "video"))
 		db.Clock.Set(at)
 		again := storetest.Claim(t, db, link.TikTok, "video")[0]

@@ -116,7 +116,7 @@ func TestClaim_takesLittleCPUTimeOfTheServer(t *testing.T) {
 				r.Candidates = 50
 				c, err := db.Claim(t.Context(), r)
 				// Release updates each target once, as the storing of a fetch result does.
-				if err != nil || len(c.Targets) == 0 || db.Release(t.Context(), c, db.Clock.Now().Add(24*time.Hour)) != nil {
+				if err != nil || len(c.Targets) == 0 || db.Release(t.Context(), c.Token, c.Targets, db.Clock.Now().Add(24*time.Hour)) != nil {
 					if err != nil {
 						t.Error(err)
 					}

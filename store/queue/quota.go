@@ -98,8 +98,7 @@ func (s *Queue) ResumeSource(ctx context.Context, key string, calledAt db.Instan
 	return resumed, err
 }
 
-// EndBudgetPause deletes the pause of a source or budget if the pause began because a budget was used up. The argument key is SOURCE or
-// SOURCE/BUDGET. The collector calls EndBudgetPause when the budget has units again.
+// EndBudgetPause deletes the pause of a budget if the pause began because the budget was used up. The argument key is SOURCE/BUDGET. The collector calls EndBudgetPause when the budget has units again.
 func (s *Queue) EndBudgetPause(ctx context.Context, key string) error {
 	return s.db.Tx(ctx, func(tx *gorm.DB) error { return tx.Where("source = ? AND strikes = 0", key).Delete(&Pause{}).Error })
 }

@@ -22,7 +22,7 @@ var listDepths = []int{200, 5000}
 
 // findUnpinnedOldVideo returns the index of the fourth listed video that is older than the last
 // complete list, or -1. The first three such videos may be pinned.
-func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
+func (d accountWriter) findUnpinnedOldVideo(a *store.Account) (int, error) {
 	listed := d.outcome.Account.Videos
 	if a.DiscoveredAt == nil {
 		return -1, nil
@@ -61,7 +61,7 @@ func (d discovery) findUnpinnedOldVideo(a *store.Account) (int, error) {
 // nextDepth returns how many videos the collector must request in the account's next list, or 0 for
 // one page. It also returns true if the list has all new videos, as far as the source can list them. oldIndex is the result of
 // findUnpinnedOldVideo. fetchedBefore is true if the account has been fetched before.
-func (d discovery) nextDepth(a *store.Account, oldIndex int, fetchedBefore bool) (depth int, complete bool) {
+func (d accountWriter) nextDepth(a *store.Account, oldIndex int, fetchedBefore bool) (depth int, complete bool) {
 	n, requested := len(d.outcome.Account.Videos), d.outcome.Target.Depth
 	// Before the first complete list since tracking began, the tracking type determines the depth.
 	if a.DiscoveredAt == nil {
@@ -95,7 +95,7 @@ func (d discovery) nextDepth(a *store.Account, oldIndex int, fetchedBefore bool)
 
 // videosToTrack returns the listed videos that the account's tracking type includes. The argument
 // oldIndex is the result of findUnpinnedOldVideo.
-func (d discovery) videosToTrack(a *store.Account, oldIndex int) []FoundVideo {
+func (d accountWriter) videosToTrack(a *store.Account, oldIndex int) []FoundVideo {
 	kind, since := a.TypeOrDefault(), a.CreatedAt
 	db.Assign(&since, a.TrackedAt)
 	acceptUndated := a.DiscoveredAt == nil || d.outcome.Target.Depth == 0 // videos without an upload date count as new
