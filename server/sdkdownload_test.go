@@ -104,6 +104,60 @@ func TestGoSDK_repeatsARequestWhoseResponseIsIncomplete(t *testing.T) {
 	require.EqualValues(t, 1, requests.Load(), "the client must not repeat a download that fails after its first bytes")
 }
 
+func TestGoSDK_readsAllPagesOrSaysThatThereAreNone(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, newSQLite(t))
+	c := a.newCaller(t, store.TierPremium)
+	collection := c.createNamedCollection("Launch")
+	c.send(http.MethodGet, "/events", nil).requireStatus(http.StatusOK) // from the first read on, events are recorded
+	c.addVideos(collection, c.track(videoURL(1)), c.track(videoURL(2)), c.track(videoURL(3)))
+	a.fetch(viewsByVideo(map[byte]int64{'1': 1, '2': 2, '3': 3}))
+	a.Clock.Advance(time.Hour)
+	sdk, err := client.New(a.http.URL, c.token)
+	require.NoError(t, err)
+	count := func(path string, query url.Values) (entries int, err error) {
+		for _, err := range sdk.AllJSON(t.Context(), path, query) {
+			if err != nil {
+				return entries, err
+			}
+			entries++
+		}
+		return entries, nil
+	}
+	one := url.Values{"limit": {"1"}}
+	for path, want := range map[string]int{"/videos": 3, "/history/export": 3, "/events": 3, "/collections/" + collection.String() + "/videos": 3} {
+		entries, err := count(path, one)
+		require.NoError(t, err, path)
+		require.Equal(t, want, entries, path)
+	}
+	_, err = count("/collections", nil)
+	require.ErrorContains(t, err, "the response of /collections has no pages; add paginated=true to the query")
+	entries, err := count("/collections", url.Values{"paginated": {"true"}})
+	require.NoError(t, err)
+	require.Equal(t, 1, entries)
+
+	report := c.createReport(collection)
+	whole, err := sdk.GetReport(t.Context(), report, client.GetReportOptions{})
+	require.NoError(t, err)
+	require.Len(t, whole.Videos, 3)
+	part, err := sdk.GetReport(t.Context(), report, client.GetReportOptions{IncludeVideos: new(false)})
+	require.NoError(t, err)
+	require.Empty(t, part.Videos)
+
+	full := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer full.Close()
+	sdk, err = client.New(full.URL, c.token)
+	require.NoError(t, err)
+	_, err = sdk.Authenticate(t.Context())
+	var refused *client.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, time.Hour, refused.RetryAfter)
+}
+
 // downloadWithEachLibrary downloads a list with each client library. By the name of the library, it returns the
 // downloaded file and the value of the header Exported-Until.
 func (a *app) downloadWithEachLibrary(t *testing.T, token, path, query, format string) (files map[string][]byte, until map[string]string) {

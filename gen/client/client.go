@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 )
 
 const (
@@ -84,10 +85,11 @@ func Must[T any](value T, err error) T {
 
 // Error is the error for a response that is not a success, or that does not have the expected type.
 type Error struct {
-	StatusCode  int    // HTTP status code; 2xx if the response does not have the expected type, for example because a proxy answered
-	ContentType string // header Content-Type of the response
-	Body        string // the first bytes of the response body, at most maxErrorBody bytes
-	Problem            // decoded error response of the server; empty if a proxy answered instead of the server
+	StatusCode  int           // HTTP status code; 2xx if the response does not have the expected type, for example because a proxy answered
+	ContentType string        // header Content-Type of the response
+	Body        string        // the first bytes of the response body, at most maxErrorBody bytes
+	Problem                   // decoded error response of the server; empty if a proxy answered instead of the server
+	RetryAfter  time.Duration // how long the header Retry-After says to wait; 0 if the response has none
 
 	cause    error  // error of decoding a response with a 2xx status; nil if the response has another type or status
 	redirect string // message about the address to which the response redirects; "" if the response is no redirect
@@ -157,6 +159,7 @@ func responseError(r *http.Response, body []byte) *Error {
 		return failed
 	}
 	failed.redirect = redirectMessage(r)
+	failed.RetryAfter, _ = retryAfter(r)
 	if json.Unmarshal(body, &failed.Problem) != nil { // ignore the error: a proxy may have answered in another format
 		failed.Problem = Problem{}
 	}

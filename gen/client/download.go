@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"maps"
@@ -60,13 +61,15 @@ func (c *ReelTally) Download(ctx context.Context, w io.Writer, operationPath str
 }
 
 // AllJSON reads all pages of a list, one after the other, and returns the JSON of their entries. operationPath is a path such as "/videos". An error
-// ends the sequence.
+// ends the sequence. If the response has no pages, because the query lacks paginated=true, AllJSON returns an error.
 func (c *ReelTally) AllJSON(ctx context.Context, operationPath string, query url.Values) iter.Seq2[json.RawMessage, error] {
 	type page struct {
 		Data       []json.RawMessage `json:"data"`
-		Pagination struct {
+		Pagination *struct {
 			NextCursor *string `json:"next_cursor"`
 		} `json:"pagination"`
+		NextCursor json.RawMessage `json:"next_cursor"` // in lists without pagination
+		HasMore    *bool           `json:"has_more"`    // in lists whose cursor is never null
 	}
 	return allPages(query.Get("cursor"), func(cursor string) ([]json.RawMessage, *string, error) {
 		own := url.Values{}
@@ -76,7 +79,19 @@ func (c *ReelTally) AllJSON(ctx context.Context, operationPath string, query url
 		}
 		address := strings.TrimSuffix(c.Raw.Server, "/") + operationPath + "?" + own.Encode()
 		found, err := decodeResult[page](c.requestFile(wholeResponse(ctx), address, mediaJSON)) //nolint:bodyclose // decodeResult closes the body
-		return found.Data, found.Pagination.NextCursor, err
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case found.Pagination != nil:
+			return found.Data, found.Pagination.NextCursor, nil
+		case found.NextCursor == nil:
+			return nil, nil, fmt.Errorf("the response of %s has no pages; add paginated=true to the query, if the operation has this parameter", operationPath)
+		case found.HasMore != nil && !*found.HasMore:
+			return found.Data, nil, nil
+		}
+		var next *string
+		err = json.Unmarshal(found.NextCursor, &next)
+		return found.Data, next, err
 	})
 }
 

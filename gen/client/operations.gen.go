@@ -358,15 +358,15 @@ func (c *ReelTally) GetOrganisationHistory(ctx context.Context, o GetOrganisatio
 // GetReportOptions are the options of GetReport.
 type GetReportOptions struct {
 	// IncludeVideos `false`: `videos` is empty.
-	IncludeVideos bool
+	IncludeVideos *bool
 
 	// IncludePoints `false`: the `points` of each video are empty.
-	IncludePoints bool
+	IncludePoints *bool
 }
 
 // GetReport sends GET /reports/{report_id}: Read a report.
 func (c *ReelTally) GetReport(ctx context.Context, reportID ReportID, o GetReportOptions) (Report, error) {
-	return decodeResult[Report](c.Raw.GetReport(wholeResponse(ctx), reportID, &GetReportParams{IncludeVideos: optional(o.IncludeVideos), IncludePoints: optional(o.IncludePoints)}))
+	return decodeResult[Report](c.Raw.GetReport(wholeResponse(ctx), reportID, &GetReportParams{IncludeVideos: o.IncludeVideos, IncludePoints: o.IncludePoints}))
 }
 
 // GetVideo sends GET /videos/{ad_id}: Read one video.
@@ -545,6 +545,9 @@ func (c *ReelTally) ListCollectionAccounts(ctx context.Context, collectionID Col
 // AllCollectionAccounts reads all pages of ListCollectionAccounts, one after the other, and returns their entries. An error ends the sequence.
 func (c *ReelTally) AllCollectionAccounts(ctx context.Context, collectionID CollectionID, o ListCollectionAccountsOptions) iter.Seq2[Account, error] {
 	o.Page = 0
+	if o.Limit == 0 {
+		o.Limit = 5000
+	}
 	return allPages(o.Cursor, func(cursor string) ([]Account, *string, error) {
 		o.Cursor = cursor
 		page, err := c.ListCollectionAccounts(ctx, collectionID, o)
@@ -587,6 +590,9 @@ func (c *ReelTally) ListCollectionVideos(ctx context.Context, collectionID Colle
 // AllCollectionVideos reads all pages of ListCollectionVideos, one after the other, and returns their entries. An error ends the sequence.
 func (c *ReelTally) AllCollectionVideos(ctx context.Context, collectionID CollectionID, o ListCollectionVideosOptions) iter.Seq2[Video, error] {
 	o.Page = 0
+	if o.Limit == 0 {
+		o.Limit = 5000
+	}
 	return allPages(o.Cursor, func(cursor string) ([]Video, *string, error) {
 		o.Cursor = cursor
 		page, err := c.ListCollectionVideos(ctx, collectionID, o)
@@ -682,6 +688,9 @@ func (c *ReelTally) ListReports(ctx context.Context, collectionID CollectionID, 
 // AllReports reads all pages of ListReports, one after the other, and returns their entries. An error ends the sequence.
 func (c *ReelTally) AllReports(ctx context.Context, collectionID CollectionID, o ListReportsOptions) iter.Seq2[ReportSummary, error] {
 	o.Page = 0
+	if o.Limit == 0 {
+		o.Limit = 5000
+	}
 	return allPages(o.Cursor, func(cursor string) ([]ReportSummary, *string, error) {
 		o.Cursor = cursor
 		page, err := c.ListReports(ctx, collectionID, o)
@@ -816,6 +825,9 @@ func (c *ReelTally) ListWebhookDeliveries(ctx context.Context, webhookID Webhook
 // AllWebhookDeliveries reads all pages of ListWebhookDeliveries, one after the other, and returns their entries. An error ends the sequence.
 func (c *ReelTally) AllWebhookDeliveries(ctx context.Context, webhookID WebhookID, o ListWebhookDeliveriesOptions) iter.Seq2[WebhookDelivery, error] {
 	o.Page = 0
+	if o.Limit == 0 {
+		o.Limit = 5000
+	}
 	return allPages(o.Cursor, func(cursor string) ([]WebhookDelivery, *string, error) {
 		o.Cursor = cursor
 		page, err := c.ListWebhookDeliveries(ctx, webhookID, o)

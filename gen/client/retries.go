@@ -195,12 +195,12 @@ func (t retrying) Do(r *http.Request) (*http.Response, error) {
 }
 
 // retryAfter returns how long the header Retry-After of a response says to wait. The header has a number of seconds or a time. A time is compared with the
-// header Date of the response, because the clock of this machine can be wrong. The second result is false if the header is absent or invalid, or if its
+// header Date of the response, because the clock of this machine can be wrong. The second result is false if the header is absent, invalid or 0, or if its
 // time is not in the future.
 func retryAfter(response *http.Response) (time.Duration, bool) {
 	text := response.Header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil {
-		return time.Duration(seconds) * time.Second, true
+		return time.Duration(seconds) * time.Second, seconds > 0
 	}
 	end, err := http.ParseTime(text)
 	if err != nil {

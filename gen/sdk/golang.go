@@ -30,7 +30,7 @@ import (
 
 // threeValued lists the boolean options for which false and absent mean different things. In the Go client they are pointers, so that nil
 // can mean absent.
-var threeValued = []string{"AdInfoShop", "Enabled", "HasMetrics"}
+var threeValued = []string{"AdInfoShop", "Enabled", "HasMetrics", "IncludePoints", "IncludeVideos"}
 
 // goOperations returns Go source with a method of ReelTally for each operation. clientFile is the
 // path of the file that oapi-codegen has generated from openapi.yaml.
@@ -192,14 +192,17 @@ func (g *goGenerator) writeAllPagesMethod(o *operation, name, signature string, 
 	for _, p := range params {
 		names = append(names, strings.Fields(p)[0])
 	}
-	resetPage := ""
+	prepare := ""
 	if slices.ContainsFunc(o.query, func(p parameter) bool { return p.name == "page" }) {
-		resetPage = "o.Page = 0\n"
+		prepare = "o.Page = 0\n"
+	}
+	if largest := o.largestPage(); largest > 0 {
+		prepare += fmt.Sprintf("if o.Limit == 0 {\no.Limit = %d\n}\n", largest)
 	}
 	note := strings.ReplaceAll(o.allPagesNote(name), ": if you", ":\n// if you") // two lines, because the comment is long
 	fmt.Fprintf(&g.out, "// %s reads all pages of %s, one after the other, and returns their entries. An error ends the sequence.%s\n"+
 		"func (c *ReelTally) %s(%s) iter.Seq2[%s, error] {\n%sreturn allPages(o.Cursor, func(cursor string) ([]%s, *string, error) {\no.Cursor = cursor\n"+
-		"page, err := c.%s(ctx, %s)\n%sreturn page.Data, %s, err\n})\n}\n\n", all, name, note, all, signature, entry, resetPage, entry, name, strings.Join(names, ", "), last, cursor)
+		"page, err := c.%s(ctx, %s)\n%sreturn page.Data, %s, err\n})\n}\n\n", all, name, note, all, signature, entry, prepare, entry, name, strings.Join(names, ", "), last, cursor)
 	return nil
 }
 

@@ -61,6 +61,7 @@ type operation struct {
 	body        *openapi3.SchemaRef // schema of the JSON request body; nil if the operation has no request body
 	bodyNeeded  bool
 	result      *openapi3.SchemaRef // schema of the JSON of a successful response; nil if it has no body
+	canBeEmpty  bool                // whether a successful response can also have no body
 	entry       *openapi3.SchemaRef // schema of an entry of a page; nil if the operation does not return pages
 	paginated   bool                // if true, the client sends paginated=true with each request for a page
 	keyed       bool                // whether the operation takes the header Idempotency-Key
@@ -84,6 +85,17 @@ func (o *operation) allPagesMethod() string {
 		}
 	}
 	return "all" + strings.ToUpper(o.id[:1]) + o.id[1:]
+}
+
+// largestPage returns the largest value of the parameter "limit", with which reading all pages takes the fewest requests. It returns 0 if pages have this
+// size without the parameter, or if the operation has no such parameter.
+func (o *operation) largestPage() int {
+	for _, p := range o.query {
+		if p.name == "limit" && p.schema.Value.Max != nil && p.schema.Value.Default != *p.schema.Value.Max {
+			return int(*p.schema.Value.Max)
+		}
+	}
+	return 0
 }
 
 // allPagesNote returns a sentence for the comment of the method that reads all pages of an operation, or "". It begins with a space. methodName is the
@@ -136,6 +148,8 @@ func readOperation(path, method string, item *openapi3.PathItem, op *openapi3.Op
 		o.body, o.bodyNeeded = op.RequestBody.Value.Content["application/json"].Schema, op.RequestBody.Value.Required
 	}
 	o.result = resultSchema(op)
+	accepted := op.Responses.Status(http.StatusAccepted)
+	o.canBeEmpty = o.result != nil && accepted != nil && len(accepted.Value.Content) == 0
 	if hasCursor && !isEndlessList(o.result) {
 		o.entry = o.result.Value.Properties["data"].Value.Items
 	}

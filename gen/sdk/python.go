@@ -179,6 +179,9 @@ class ReelTally(Client):
 		result := "None"
 		if o.result != nil {
 			result = qualify(o.result)
+			if o.canBeEmpty {
+				result += " | None"
+			}
 		}
 		parameters := strings.Join(append(slices.Clone(positional), query...), ", ")
 		fmt.Fprintf(&out, "\n    def %s(%s) -> %s:\n        %s\n", toSnakeCase(o.id), parameters, result, formatDocstring(fmt.Sprintf("%s. `%s %s`", strings.TrimSuffix(o.summary, "."), o.method, o.path)))
@@ -198,6 +201,9 @@ class ReelTally(Client):
 			continue
 		}
 		arguments := slices.Clone(o.pathParams)
+		if largest := o.largestPage(); largest > 0 {
+			parameters = strings.ReplaceAll(parameters, "limit: int | None = None", fmt.Sprintf("limit: int | None = %d", largest))
+		}
 		for _, p := range o.query {
 			switch p.name {
 			case "page": // the parameter "page" is left out, because the method that reads all pages uses a cursor instead of a page number

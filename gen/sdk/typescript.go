@@ -41,6 +41,9 @@ func typeScriptTypes(doc *openapi3.T, operations []operation) string {
 		result := "void"
 		if o.result != nil {
 			result = typeScriptType(o.result, "  ")
+			if o.canBeEmpty {
+				result += " | undefined"
+			}
 		}
 		fmt.Fprintf(&out, "  /** %s. `%s %s` */\n  %s(%s): Promise<%s>;\n", commentText(strings.TrimSuffix(o.summary, ".")), o.method, o.path, o.id, typeScriptParams(o), result)
 		if o.needsETag {
@@ -186,8 +189,11 @@ func javaScript(operations []operation) string {
 			fmt.Fprintf(&out, "  %sWithETag(%s) {\n    return this.requestWithETag(%s);\n  }\n", o.id, signature, arguments)
 		}
 		if o.entry != nil {
-			withoutParams := names[:len(names)-1]
-			fmt.Fprintf(&out, "  %s(%s) {\n    return this.pages(params, next => this.%s(%s));\n  }\n", o.allPagesMethod(), signature, o.id,
+			withoutParams, first := names[:len(names)-1], "params"
+			if largest := o.largestPage(); largest > 0 {
+				first = fmt.Sprintf("{ limit: %d, ...params }", largest)
+			}
+			fmt.Fprintf(&out, "  %s(%s) {\n    return this.pages(%s, next => this.%s(%s));\n  }\n", o.allPagesMethod(), signature, first, o.id,
 				strings.Join(append(append([]string{}, withoutParams...), "next", "options"), ", "))
 		}
 	}

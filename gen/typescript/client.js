@@ -2,6 +2,7 @@
 
 const environment = globalThis.process?.env ?? {};
 const retried = new Set([429, 502, 503, 504]);
+const maxTimer = 2147483; // longest time of a timer of JavaScript in seconds; a longer one ends at once
 const maxErrorBody = 200; // maximum length of the member body of an error
 
 /** The error of a response that is not successful or has an unexpected type, or of a request that got no complete response. */
@@ -84,7 +85,7 @@ export class Client {
   // fails and repeating may help, repeat does both again. The function read must call limit.end() after it has read the response.
   async #repeat(method, path, { query, body, keyed = false, idempotencyKey, ifMatch, headers = {}, accept = "application/json", signal } = {}, read) {
     const all = { Accept: accept, ...headers };
-    if (keyed) all["Idempotency-Key"] = idempotencyKey ?? crypto.randomUUID();
+    if (keyed) all["Idempotency-Key"] = idempotencyKey ?? newKey();
     if (ifMatch !== undefined) all["If-Match"] = ifMatch;
     if (body !== undefined) all["Content-Type"] = "application/json";
     const url = this.baseUrl + path + queryText(query);
@@ -186,6 +187,7 @@ class Limit {
 
   restart() {
     this.pause();
+    if (this.seconds > maxTimer) return;
     this.#timer = setTimeout(() => this.#controller.abort(new DOMException(`the server sent nothing for ${this.seconds} seconds`, "TimeoutError")), 1000 * this.seconds);
   }
 
@@ -264,6 +266,9 @@ function isExpected(response, method, accept) {
   return accept.split(",").map(mediaType).some(accepted => accepted.includes("*") || accepted === type);
 }
 
+// newKey returns a random Idempotency-Key. Browsers have crypto.randomUUID only on pages that were sent by https.
+const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, "0")).join("");
+
 // isEmpty returns true for a successful response without content, such as the response to a refresh.
 const isEmpty = response => response.status === 204 || response.status === 202 && !response.headers.get("Content-Type");
 
@@ -272,7 +277,7 @@ const mediaType = text => text.split(";")[0].trim().toLowerCase();
 
 async function contentOf(response, limit) {
   const text = await textOf(response, limit);
-  if (response.status === 204) return undefined;
+  if (isEmpty(response)) return undefined;
   if (mediaType(response.headers.get("Content-Type") ?? "") !== "application/json") return text;
   try {
     return JSON.parse(text);
@@ -323,7 +328,8 @@ async function textOf(response, limit) {
 
 function pause(seconds, signal) {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, 1000 * seconds);
-    signal?.addEventListener("abort", () => { clearTimeout(timer); reject(signal.reason); }, { once: true });
+    const abort = () => { clearTimeout(timer); reject(signal.reason); };
+    const timer = setTimeout(() => { signal?.removeEventListener("abort", abort); resolve(); }, 1000 * seconds);
+    signal?.addEventListener("abort", abort, { once: true });
   });
 }

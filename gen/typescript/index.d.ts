@@ -2175,9 +2175,9 @@ export class ReelTally extends Client {
   /** List the webhooks of the organisation. `GET /webhooks` */
   listWebhooks(options?: RequestOptions): Promise<WebhookList>;
   /** Fetch an account now. `POST /refresh/accounts` */
-  refreshAccount(body: RefreshAccountRequest, options?: RequestOptions): Promise<RefreshNotDue>;
+  refreshAccount(body: RefreshAccountRequest, options?: RequestOptions): Promise<RefreshNotDue | undefined>;
   /** Fetch a video now. `POST /refresh/videos` */
-  refreshVideo(body: RefreshVideoRequest, options?: RequestOptions): Promise<RefreshNotDue>;
+  refreshVideo(body: RefreshVideoRequest, options?: RequestOptions): Promise<RefreshNotDue | undefined>;
   /** Remove accounts from a collection. `DELETE /collections/{collection_id}/accounts` */
   removeCollectionAccounts(collectionId: string, body: CollectionAccountsRequest, options?: RequestOptions): Promise<RemovedAccounts>;
   /** Remove videos from a collection. `DELETE /collections/{collection_id}/videos` */

@@ -93,13 +93,13 @@ export class ReelTally extends Client {
     return this.request("GET", `/collections/${encodeURIComponent(collectionId)}/accounts`, { query: params, ...options });
   }
   allCollectionAccounts(collectionId, params, options) {
-    return this.pages(params, next => this.listCollectionAccounts(collectionId, next, options));
+    return this.pages({ limit: 5000, ...params }, next => this.listCollectionAccounts(collectionId, next, options));
   }
   listCollectionVideos(collectionId, params, options) {
     return this.request("GET", `/collections/${encodeURIComponent(collectionId)}/videos`, { query: params, ...options });
   }
   allCollectionVideos(collectionId, params, options) {
-    return this.pages(params, next => this.listCollectionVideos(collectionId, next, options));
+    return this.pages({ limit: 5000, ...params }, next => this.listCollectionVideos(collectionId, next, options));
   }
   listCollections(params, options) {
     return this.request("GET", `/collections`, { query: { ...params, paginated: true }, ...options });
@@ -114,7 +114,7 @@ export class ReelTally extends Client {
     return this.request("GET", `/collections/${encodeURIComponent(collectionId)}/reports`, { query: params, ...options });
   }
   allReports(collectionId, params, options) {
-    return this.pages(params, next => this.listReports(collectionId, next, options));
+    return this.pages({ limit: 5000, ...params }, next => this.listReports(collectionId, next, options));
   }
   listTokens(options) {
     return this.request("GET", `/tokens`, { ...options });
@@ -129,7 +129,7 @@ export class ReelTally extends Client {
     return this.request("GET", `/webhooks/${encodeURIComponent(webhookId)}/deliveries`, { query: params, ...options });
   }
   allWebhookDeliveries(webhookId, params, options) {
-    return this.pages(params, next => this.listWebhookDeliveries(webhookId, next, options));
+    return this.pages({ limit: 5000, ...params }, next => this.listWebhookDeliveries(webhookId, next, options));
   }
   listWebhooks(options) {
     return this.request("GET", `/webhooks`, { ...options });

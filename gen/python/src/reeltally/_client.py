@@ -311,11 +311,11 @@ def _error_of(response: urllib.error.HTTPError, redirect_message: str | None) ->
 
 def _retry_after(headers: http.client.HTTPMessage) -> float | None:
     """Returns the seconds that the header Retry-After says to wait. The header has a number of seconds or a time. A time is compared with the header Date
-    of the response, because the clock of this machine can be wrong. The result is None if Retry-After is absent or invalid, or if its time is not in the
-    future."""
+    of the response, because the clock of this machine can be wrong. The result is None if Retry-After is absent, invalid or zero, or if its time is not in
+    the future."""
     text = headers.get("Retry-After", "")
     if text.isdecimal():
-        return float(text)
+        return float(text) or None
     end, now = _timestamp(text), _timestamp(headers.get("Date", "")) or time.time()
     return end - now if end is not None and end > now else None
 

@@ -129,7 +129,7 @@ class ReelTally(Client):
         """List the accounts of a collection. `GET /collections/{collection_id}/accounts`"""
         return cast("t.CollectionAccountPage", self.request("GET", f"/collections/{quote(collection_id)}/accounts", query={"page": page, "limit": limit, "cursor": cursor, "order_by": order_by, "order_direction": order_direction, "include_removed": include_removed, "fetch_status": fetch_status}))
 
-    def all_collection_accounts(self, collection_id: str, *, limit: int | None = None, cursor: str | None = None, order_by: t.AccountOrder | None = None, order_direction: t.OrderDirection | None = None, include_removed: bool | None = None, fetch_status: t.FetchStatus | None = None) -> Iterator[t.Account]:
+    def all_collection_accounts(self, collection_id: str, *, limit: int | None = 5000, cursor: str | None = None, order_by: t.AccountOrder | None = None, order_direction: t.OrderDirection | None = None, include_removed: bool | None = None, fetch_status: t.FetchStatus | None = None) -> Iterator[t.Account]:
         """Reads all pages of list_collection_accounts, one after the other, and yields their entries."""
         return self.pages(lambda after: cast(dict[str, Any], self.list_collection_accounts(collection_id, limit=limit, cursor=after, order_by=order_by, order_direction=order_direction, include_removed=include_removed, fetch_status=fetch_status)), cursor)
 
@@ -137,7 +137,7 @@ class ReelTally(Client):
         """List the videos of a collection. `GET /collections/{collection_id}/videos`"""
         return cast("t.CollectionVideoPage", self.request("GET", f"/collections/{quote(collection_id)}/videos", query={"page": page, "limit": limit, "cursor": cursor, "order_by": order_by, "order_direction": order_direction, "include_removed": include_removed, "fetch_status": fetch_status}))
 
-    def all_collection_videos(self, collection_id: str, *, limit: int | None = None, cursor: str | None = None, order_by: t.CollectionVideoOrder | None = None, order_direction: t.OrderDirection | None = None, include_removed: bool | None = None, fetch_status: t.FetchStatus | None = None) -> Iterator[t.Video]:
+    def all_collection_videos(self, collection_id: str, *, limit: int | None = 5000, cursor: str | None = None, order_by: t.CollectionVideoOrder | None = None, order_direction: t.OrderDirection | None = None, include_removed: bool | None = None, fetch_status: t.FetchStatus | None = None) -> Iterator[t.Video]:
         """Reads all pages of list_collection_videos, one after the other, and yields their entries."""
         return self.pages(lambda after: cast(dict[str, Any], self.list_collection_videos(collection_id, limit=limit, cursor=after, order_by=order_by, order_direction=order_direction, include_removed=include_removed, fetch_status=fetch_status)), cursor)
 
@@ -157,7 +157,7 @@ class ReelTally(Client):
         """List the reports of a collection. `GET /collections/{collection_id}/reports`"""
         return cast("t.ReportPage", self.request("GET", f"/collections/{quote(collection_id)}/reports", query={"page": page, "limit": limit, "cursor": cursor, "order_direction": order_direction}))
 
-    def all_reports(self, collection_id: str, *, limit: int | None = None, cursor: str | None = None, order_direction: t.OrderDirection | None = None) -> Iterator[t.ReportSummary]:
+    def all_reports(self, collection_id: str, *, limit: int | None = 5000, cursor: str | None = None, order_direction: t.OrderDirection | None = None) -> Iterator[t.ReportSummary]:
         """Reads all pages of list_reports, one after the other, and yields their entries."""
         return self.pages(lambda after: cast(dict[str, Any], self.list_reports(collection_id, limit=limit, cursor=after, order_direction=order_direction)), cursor)
 
@@ -177,7 +177,7 @@ class ReelTally(Client):
         """List the deliveries to a webhook. `GET /webhooks/{webhook_id}/deliveries`"""
         return cast("t.WebhookDeliveryPage", self.request("GET", f"/webhooks/{quote(webhook_id)}/deliveries", query={"page": page, "limit": limit, "cursor": cursor, "order_direction": order_direction}))
 
-    def all_webhook_deliveries(self, webhook_id: str, *, limit: int | None = None, cursor: str | None = None, order_direction: t.OrderDirection | None = None) -> Iterator[t.WebhookDelivery]:
+    def all_webhook_deliveries(self, webhook_id: str, *, limit: int | None = 5000, cursor: str | None = None, order_direction: t.OrderDirection | None = None) -> Iterator[t.WebhookDelivery]:
         """Reads all pages of list_webhook_deliveries, one after the other, and yields their entries."""
         return self.pages(lambda after: cast(dict[str, Any], self.list_webhook_deliveries(webhook_id, limit=limit, cursor=after, order_direction=order_direction)), cursor)
 
@@ -185,13 +185,13 @@ class ReelTally(Client):
         """List the webhooks of the organisation. `GET /webhooks`"""
         return cast("t.WebhookList", self.request("GET", "/webhooks"))
 
-    def refresh_account(self, body: t.RefreshAccountRequest, *, idempotency_key: str | None = None) -> t.RefreshNotDue:
+    def refresh_account(self, body: t.RefreshAccountRequest, *, idempotency_key: str | None = None) -> t.RefreshNotDue | None:
         """Fetch an account now. `POST /refresh/accounts`"""
-        return cast("t.RefreshNotDue", self.request("POST", "/refresh/accounts", body=body, keyed=True, idempotency_key=idempotency_key))
+        return cast("t.RefreshNotDue | None", self.request("POST", "/refresh/accounts", body=body, keyed=True, idempotency_key=idempotency_key))
 
-    def refresh_video(self, body: t.RefreshVideoRequest, *, idempotency_key: str | None = None) -> t.RefreshNotDue:
+    def refresh_video(self, body: t.RefreshVideoRequest, *, idempotency_key: str | None = None) -> t.RefreshNotDue | None:
         """Fetch a video now. `POST /refresh/videos`"""
-        return cast("t.RefreshNotDue", self.request("POST", "/refresh/videos", body=body, keyed=True, idempotency_key=idempotency_key))
+        return cast("t.RefreshNotDue | None", self.request("POST", "/refresh/videos", body=body, keyed=True, idempotency_key=idempotency_key))
 
     def remove_collection_accounts(self, collection_id: str, body: t.CollectionAccountsRequest) -> t.RemovedAccounts:
         """Remove accounts from a collection. `DELETE /collections/{collection_id}/accounts`"""
