@@ -250,6 +250,15 @@ func toSnakeCase(name string) string {
 	return out.String()
 }
 
+// memberComment returns the comment of a member of an object: the first sentence of its description, and how many entries it can have.
+func memberComment(s *openapi3.Schema) string {
+	text := firstSentence(s.Description)
+	if text != "" && s.MaxItems != nil {
+		text = fmt.Sprintf("%s. At most %d entries.", strings.TrimSuffix(text, "."), *s.MaxItems)
+	}
+	return text
+}
+
 // firstSentence returns the first sentence of a description on one line.
 func firstSentence(description string) string {
 	text := strings.Join(strings.Fields(description), " ")

@@ -44,7 +44,7 @@ func (p *pythonWriter) writeSchema(name string, s *openapi3.Schema) {
 		if !slices.Contains(s.Required, member) {
 			t = "NotRequired[" + t + "]"
 		}
-		if text := firstSentence(property.Value.Description); text != "" {
+		if text := memberComment(property.Value); text != "" {
 			fmt.Fprintf(&body, "    # %s\n", text)
 		}
 		fmt.Fprintf(&body, "    %s: %s\n", member, t)

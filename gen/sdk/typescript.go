@@ -144,7 +144,7 @@ func typeScriptObjectType(s *openapi3.Schema, indent string) string {
 				optional, none = "", ""
 			}
 		}
-		if text := firstSentence(p.Value.Description); text != "" {
+		if text := memberComment(p.Value); text != "" {
 			fmt.Fprintf(&out, "%s  /** %s */\n", indent, commentText(text))
 		}
 		fmt.Fprintf(&out, "%s  %s%s: %s%s;\n", indent, name, optional, typeScriptType(p, indent+"  "), none)

@@ -27,9 +27,9 @@ export interface Account {
   fetch_detail: string | null;
   /** The fetch status of the account; null if the account is only linked from videos. */
   fetch_status: string | null;
-  /** The ids of the collections that the account was added to; empty if the account was added to no collection. */
+  /** The ids of the collections that the account was added to; empty if the account was added to no collection. At most 10000 entries. */
   label_ids: string[] | null;
-  /** The names of the collections in `label_ids`, in the same order. */
+  /** The names of the collections in `label_ids`, in the same order. At most 10000 entries. */
   label_names: string[] | null;
   /** When a source was last asked for the account, with or without success. */
   last_attempt_at: string | null;
@@ -131,7 +131,7 @@ export type AccountOrder = "created_at" | "username" | "latest_followers_count" 
 
 /** One page of accounts. */
 export interface AccountPage {
-  /** The accounts, in the requested order. */
+  /** The accounts, in the requested order. At most 5000 entries. */
   data: Account[];
   /** Describes one page of a list. */
   pagination: Pagination;
@@ -145,7 +145,7 @@ export type AccountVideoOrder = "created_at" | "uploaded_at" | "latest_updated_a
 
 /** One page of the videos of an account. */
 export interface AccountVideoPage {
-  /** The videos, in the requested order. */
+  /** The videos, in the requested order. At most 5000 entries. */
   data: Video[];
   /** Describes one page of a list. */
   pagination: Pagination;
@@ -175,7 +175,7 @@ export interface AddedVideos {
 export interface Authentication {
   /** An organisation. */
   organisation: Organisation;
-  /** The rate limits of this organisation's tier, one entry for each group of operations. */
+  /** The rate limits of this organisation's tier, one entry for each group of operations. At most 10 entries. */
   rate_limits: RateLimit[];
   /** A token, without its secret. */
   token: Token;
@@ -195,7 +195,7 @@ export interface Collection {
   display_settings: DisplaySettings | null;
   /** The last part of the share page's URL, `{app_url}/c/{hash}`. */
   hash: string | null;
-  /** The hashtags of the collection, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`, in alphabetical order. */
+  /** The hashtags of the collection, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`, in alphabetical order. At most 100 entries. */
   hashtags: string[];
   /** The id of the collection. */
   id: string;
@@ -215,7 +215,7 @@ export interface Collection {
 
 /** One page of the accounts of a collection. */
 export interface CollectionAccountPage {
-  /** The accounts, in the requested order. */
+  /** The accounts, in the requested order. At most 5000 entries. */
   data: Account[];
   /** Describes one page of a list. */
   pagination: Pagination;
@@ -223,7 +223,7 @@ export interface CollectionAccountPage {
 
 /** The ids of accounts of the organisation. */
 export interface CollectionAccountsRequest {
-  /** Account ids. */
+  /** Account ids. At most 100 entries. */
   account_ids: string[];
 }
 
@@ -310,7 +310,7 @@ export interface CollectionHistoryPoint {
 export interface CollectionList {
   /** The number of collections in this response; absent with `paginated=true`. */
   count?: number | undefined;
-  /** The collections, in the requested order. */
+  /** The collections, in the requested order. At most 5000 entries. */
   data: Collection[];
   /** Describes one page of a list. */
   pagination?: Pagination | undefined;
@@ -321,7 +321,7 @@ export type CollectionOrder = "created_at" | "updated_at" | "name" | "video_coun
 
 /** The counts of a collection's videos added up at the end of a period, and the views that the videos gained in the period. */
 export interface CollectionStatistics {
-  /** The videos that gained the most views, the best first. */
+  /** The videos that gained the most views, the best first. At most 5 entries. */
   best: CollectionGain[];
   /** The sum of the known bookmarks of the videos at the end of the period; null if none is known. */
   bookmarks: number | null;
@@ -371,7 +371,7 @@ export interface CollectionStatistics {
   views_corrected: number | null;
   /** The sum of the gains of the videos; null if no gain is known. */
   views_gained: number | null;
-  /** The videos that gained the fewest views, the worst first. */
+  /** The videos that gained the fewest views, the worst first. At most 5 entries. */
   worst: CollectionGain[];
 }
 
@@ -380,7 +380,7 @@ export type CollectionVideoOrder = "created_at" | "uploaded_at" | "latest_update
 
 /** One page of the videos of a collection. */
 export interface CollectionVideoPage {
-  /** The videos, in the requested order. */
+  /** The videos, in the requested order. At most 5000 entries. */
   data: Video[];
   /** Describes one page of a list. */
   pagination: Pagination;
@@ -390,7 +390,7 @@ export interface CollectionVideoPage {
 export interface CollectionVideosRequest {
   /** The first UTC day whose gained views count in this collection, from 2005-01-01 to today. */
   counts_from?: string | null | undefined;
-  /** Video ids. */
+  /** Video ids. At most 100 entries. */
   video_ids: string[];
 }
 
@@ -398,7 +398,7 @@ export interface CollectionVideosRequest {
 export interface CreateCollectionRequest {
   /** Who can open the share page of a collection or report. */
   access?: Access | undefined;
-  /** The hashtags of the collection, sent with or without `#`. */
+  /** The hashtags of the collection, sent with or without `#`. At most 100 entries. */
   hashtags?: string[] | undefined;
   /** Its name. */
   name: string;
@@ -424,7 +424,7 @@ export interface CreateTokenRequest {
   expires_in_days?: number | null | undefined;
   /** Its name. */
   name: string;
-  /** The scopes of the token. */
+  /** The scopes of the token. At most 3 entries. */
   scopes: Scopes;
 }
 
@@ -432,7 +432,7 @@ export interface CreateTokenRequest {
 export interface CreateWebhookRequest {
   /** A note about the webhook. */
   description?: string | undefined;
-  /** The types of events that are sent. */
+  /** The types of events that are sent. At most 20 entries. */
   event_types?: EventType[] | undefined;
   /** The address to which events are sent: an https URL without user name and fragment. */
   url: string;
@@ -462,7 +462,7 @@ export interface CreatedToken {
   id: string;
   /** Its name. */
   name: string;
-  /** The scopes of the token. */
+  /** The scopes of the token. At most 3 entries. */
   scopes: Scopes;
   /** The token itself, for the header Authorization. */
   secret: string | null;
@@ -478,7 +478,7 @@ export interface CreatedWebhook {
   disabled_reason: string | null;
   /** Whether events are sent. */
   enabled: boolean;
-  /** The types of events that are sent. */
+  /** The types of events that are sent. At most 20 entries. */
   event_types: EventTypes;
   /** When the first of the failed attempts since the last success was made; null if the last attempt was successful, and before the first attempt. */
   failing_since: string | null;
@@ -516,7 +516,7 @@ export interface DeletedCollection {
 export interface DisplaySettings {
   /** A text below the heading of the share page. */
   description?: string | undefined;
-  /** The metrics that the share page shows, in this order. */
+  /** The metrics that the share page shows, in this order. At most 20 entries. */
   metrics?: Array<"views" | "likes" | "comments" | "bookmarks" | "shares" | "engagement" | "outlier_multiplier" | "increase_1d" | "increase_7d" | "increase_14d" | "increase_30d" | "views_gained_7d"> | undefined;
   /** Whether the share page lists the accounts. */
   show_accounts?: boolean | undefined;
@@ -602,7 +602,7 @@ export interface EventData {
 
 /** A part of the events of an organisation. */
 export interface EventFeed {
-  /** The events, the oldest first. */
+  /** The events, the oldest first. At most 1000 entries. */
   data: Event[];
   /** True if there are more events now. */
   has_more: boolean;
@@ -743,7 +743,7 @@ export type FetchStatus = "pending" | "ok" | "delayed" | "failing" | "private" |
 
 /** A page of an export. */
 export interface HistoryExport {
-  /** The points of the videos of this page. */
+  /** The points of the videos of this page. At most 1000000 entries. */
   data: ExportedPoint[];
   /** The end of the export: it has no point that was fetched later. */
   exported_until: string;
@@ -779,7 +779,7 @@ export interface ListedToken {
   name: string;
   /** When the token was revoked; null if it was not revoked. */
   revoked_at: string | null;
-  /** The scopes of the token. */
+  /** The scopes of the token. At most 3 entries. */
   scopes: Scopes;
   /** Whether the token can be used: a revoked token is `revoked`, even if it has also expired. */
   state: TokenState;
@@ -865,9 +865,9 @@ export interface PendingItem {
 
 /** The saved items of the request that are not fetched because the organisation has no active subscription. */
 export interface PendingQueue {
-  /** The accounts whose data is not fetched. */
+  /** The accounts whose data is not fetched. At most 500 entries. */
   accounts: PendingItem[];
-  /** The videos whose data is not fetched. */
+  /** The videos whose data is not fetched. At most 500 entries. */
   videos: PendingItem[];
 }
 
@@ -894,7 +894,7 @@ export interface Problem {
   detail: string;
   /** A copy of `detail`, for older programs. */
   error: string;
-  /** All faults of the request, at most 1000. */
+  /** All faults of the request, at most 1000. At most 1000 entries. */
   errors?: Fault[] | undefined;
   /** The path of the request. */
   instance: string;
@@ -914,7 +914,7 @@ export interface RateLimit {
   group: string;
   /** The number of requests that are allowed for one operation in a window. */
   limit: number;
-  /** The operationIds of the group's operations. */
+  /** The operationIds of the group's operations. At most 100 entries. */
   operations: string[];
   /** The length of a window in seconds. */
   window_seconds: number;
@@ -944,7 +944,7 @@ export interface RefreshVideoRequest {
 
 /** The ids of videos of the organisation. */
 export interface RemoveCollectionVideosRequest {
-  /** Video ids. */
+  /** Video ids. At most 100 entries. */
   video_ids: string[];
 }
 
@@ -970,9 +970,9 @@ export interface RemovedVideos {
 
 /** A frozen report of a collection. */
 export interface Report {
-  /** The accounts of the videos, the one with the most gained views first. */
+  /** The accounts of the videos, the one with the most gained views first. At most 5000 entries. */
   accounts?: ReportAccount[] | undefined;
-  /** The collection, and the collections below it if they are included. */
+  /** The collection, and the collections below it if they are included. At most 100000 entries. */
   collections: ReportCollection[];
   /** The id of the report that this report continues; null if it continues none. */
   continues_report_id?: string | null | undefined;
@@ -980,7 +980,7 @@ export interface Report {
   created_at: string;
   /** The id of the token with which the report was made. */
   created_by: string;
-  /** The sums of each day, newest first. */
+  /** The sums of each day, newest first. At most 731 entries. */
   days: CollectionHistoryPoint[];
   /** The version of the format of the report. */
   format: number;
@@ -992,7 +992,7 @@ export interface Report {
   organisation_id: string;
   /** The totals of the videos at the end of the report's period, and the views that they gained in it. */
   statistics: ReportStatistics;
-  /** The videos of the report, sorted by id. */
+  /** The videos of the report, sorted by id. At most 5000 entries. */
   videos: ReportVideo[];
 }
 
@@ -1050,7 +1050,7 @@ export interface ReportOverlap {
 
 /** One page of the reports of a collection. */
 export interface ReportPage {
-  /** The reports, in the requested order. */
+  /** The reports, in the requested order. At most 5000 entries. */
   data: ReportSummary[];
   /** Describes one page of a list. */
   pagination: Pagination;
@@ -1160,7 +1160,7 @@ export interface ReportSummary {
   include_children: boolean;
   /** The number of the report. */
   number: number;
-  /** The earlier reports of the organisation that count some of the same views, the newest first: both reports count views of at least one video on the same day. */
+  /** The earlier reports of the organisation that count some of the same views, the newest first: both reports count views of at least one video on the same day. At most 100 entries. */
   overlaps: ReportOverlap[] | null;
   /** When the share page closes; null if it stays open. */
   share_expires_at: string | null;
@@ -1184,7 +1184,7 @@ export interface ReportVideo {
   end_day?: string | null | undefined;
   /** `views_gained` in percent of `views_at_start`; null if these are 0 or unknown. */
   increase: number | null;
-  /** The stored points of the video that the report uses, the oldest first. */
+  /** The stored points of the video that the report uses, the oldest first. At most 800 entries. */
   points: ReportPoint[];
   /** `true` if the video is no longer tracked. */
   removed: boolean;
@@ -1260,7 +1260,7 @@ export interface StopAccountRequest {
 
 /** The accounts to stop tracking. */
 export interface StopAccountsRequest {
-  /** The ids of the accounts, or the links that were tracked. */
+  /** The ids of the accounts, or the links that were tracked. At most 500 entries. */
   ids: string[];
 }
 
@@ -1282,7 +1282,7 @@ export interface StopEntry {
 
 /** The result for each entry. */
 export interface StopResult {
-  /** One entry for each distinct video or account, in the order of the request. */
+  /** One entry for each distinct video or account, in the order of the request. At most 500 entries. */
   results: StopEntry[];
   /** True only if every entry was stopped. */
   success: boolean;
@@ -1308,7 +1308,7 @@ export interface StopVideoRequest {
 
 /** The videos to stop tracking. */
 export interface StopVideosRequest {
-  /** The ids of the videos, or the links that were tracked. */
+  /** The ids of the videos, or the links that were tracked. At most 500 entries. */
   ids: string[];
 }
 
@@ -1340,13 +1340,13 @@ export interface Token {
   id: string;
   /** Its name. */
   name: string;
-  /** The scopes of the token. */
+  /** The scopes of the token. At most 3 entries. */
   scopes: Scopes;
 }
 
 /** The tokens of an organisation. */
 export interface TokenList {
-  /** The tokens, the newest first. */
+  /** The tokens, the newest first. At most 100000 entries. */
   data: ListedToken[];
 }
 
@@ -1355,9 +1355,9 @@ export type TokenState = "valid" | "expired" | "revoked";
 
 /** The account to track, and how to track it. */
 export interface TrackAccountRequest {
-  /** The ids of the collections to put the account into. */
+  /** The ids of the collections to put the account into. At most 100 entries. */
   collection_ids?: string[] | null | undefined;
-  /** The names of root collections to put the account into. */
+  /** The names of root collections to put the account into. At most 100 entries. */
   collection_names?: string[] | null | undefined;
   /** Any form of the link of an account. */
   link: string;
@@ -1373,7 +1373,7 @@ export interface TrackAccountResult {
   directUrl: string;
   /** A message which says that the organisation already tracked the account; absent otherwise. */
   error?: string | undefined;
-  /** Messages about problems that did not make the request fail, for example that no configured source can fetch the account. */
+  /** Messages about problems that did not make the request fail, for example that no configured source can fetch the account. At most 10 entries. */
   warnings: string[];
 }
 
@@ -1385,7 +1385,7 @@ export interface TrackAccountsEntry {
   code?: TrackFailure | undefined;
   /** A message for people that says why the entry failed. */
   error?: string | undefined;
-  /** The positions of the link in the `links` of the request, in ascending order; the first link has position 0. */
+  /** The positions of the link in the `links` of the request, in ascending order; the first link has position 0. At most 500 entries. */
   positions: LinkPositions;
   /** Whether sending the link again can succeed. */
   retryable?: boolean | undefined;
@@ -1403,9 +1403,9 @@ export interface TrackAccountsEntry {
 
 /** The accounts to track. */
 export interface TrackAccountsRequest {
-  /** The ids of the collections to put each account into. */
+  /** The ids of the collections to put each account into. At most 100 entries. */
   label_ids?: string[] | null | undefined;
-  /** The links. */
+  /** The links. At most 500 entries. */
   links: string[];
   /** Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000. */
   tracking_type?: TrackingType | undefined;
@@ -1415,7 +1415,7 @@ export interface TrackAccountsRequest {
 export interface TrackAccountsResult {
   /** The saved items of the request that are not fetched because the organisation has no active subscription. */
   pendingTmvQueue?: PendingQueue | undefined;
-  /** One entry for each distinct link, in the order of the request. */
+  /** One entry for each distinct link, in the order of the request. At most 500 entries. */
   results: TrackAccountsEntry[];
   /** True only if every link succeeded. */
   success: boolean;
@@ -1423,7 +1423,7 @@ export interface TrackAccountsResult {
   summary: TrackSummary;
   /** True if every saved item is being fetched. */
   trackingEnqueued: boolean;
-  /** Messages about problems that did not make the request fail. */
+  /** Messages about problems that did not make the request fail. At most 10 entries. */
   warnings: string[];
 }
 
@@ -1449,9 +1449,9 @@ export interface TrackSummary {
 
 /** The video to track. */
 export interface TrackVideoRequest {
-  /** The ids of the collections to put the video into. */
+  /** The ids of the collections to put the video into. At most 100 entries. */
   collection_ids?: string[] | null | undefined;
-  /** The names of root collections to put the video into. */
+  /** The names of root collections to put the video into. At most 100 entries. */
   collection_names?: string[] | null | undefined;
   /** Any form of the link of a video. */
   link: string;
@@ -1465,7 +1465,7 @@ export interface TrackVideoResult {
   error?: string | undefined;
   /** The id of the video. */
   videoId: string;
-  /** Messages about problems that did not make the request fail, for example that no configured source can fetch the video. */
+  /** Messages about problems that did not make the request fail, for example that no configured source can fetch the video. At most 10 entries. */
   warnings: string[];
 }
 
@@ -1475,7 +1475,7 @@ export interface TrackVideosEntry {
   code?: TrackFailure | undefined;
   /** A message for people that says why the entry failed. */
   error?: string | undefined;
-  /** The positions of the link in the `links` of the request, in ascending order; the first link has position 0. */
+  /** The positions of the link in the `links` of the request, in ascending order; the first link has position 0. At most 500 entries. */
   positions: LinkPositions;
   /** Whether sending the link again can succeed. */
   retryable?: boolean | undefined;
@@ -1495,9 +1495,9 @@ export interface TrackVideosEntry {
 
 /** The videos to track. */
 export interface TrackVideosRequest {
-  /** The ids of the collections to put each video into. */
+  /** The ids of the collections to put each video into. At most 100 entries. */
   label_ids?: string[] | null | undefined;
-  /** The links. */
+  /** The links. At most 500 entries. */
   links: string[];
 }
 
@@ -1505,7 +1505,7 @@ export interface TrackVideosRequest {
 export interface TrackVideosResult {
   /** The saved items of the request that are not fetched because the organisation has no active subscription. */
   pendingTmvQueue?: PendingQueue | undefined;
-  /** One entry for each distinct link, in the order of the request. */
+  /** One entry for each distinct link, in the order of the request. At most 500 entries. */
   results: TrackVideosEntry[];
   /** True only if every link succeeded. */
   success: boolean;
@@ -1513,7 +1513,7 @@ export interface TrackVideosResult {
   summary: TrackSummary;
   /** True if every saved item is being fetched. */
   trackingEnqueued: boolean;
-  /** Messages about problems that did not make the request fail. */
+  /** Messages about problems that did not make the request fail. At most 10 entries. */
   warnings: string[];
 }
 
@@ -1526,7 +1526,7 @@ export interface UpdateCollectionRequest {
   access?: Access | undefined;
   /** The display settings of the share page; null if there are none. */
   display_settings?: DisplaySettings | null | undefined;
-  /** The new hashtags of the collection, sent with or without `#`. */
+  /** The new hashtags of the collection, sent with or without `#`. At most 100 entries. */
   hashtags?: string[] | undefined;
   /** Its name. */
   name?: string | undefined;
@@ -1556,7 +1556,7 @@ export interface UpdateWebhookRequest {
   description?: string | undefined;
   /** Whether events are sent. */
   enabled?: boolean | undefined;
-  /** The types of events that are sent. */
+  /** The types of events that are sent. At most 20 entries. */
   event_types?: EventType[] | undefined;
   /** The address to which events are sent: an https URL without user name and fragment. */
   url?: string | undefined;
@@ -1592,9 +1592,9 @@ export interface Video {
   increase_30d: number | null;
   /** The growth from earlier views to `latest_views`, in percent. */
   increase_7d: number | null;
-  /** The ids of the collections that the video is in; empty if the video is in no collection. */
+  /** The ids of the collections that the video is in; empty if the video is in no collection. At most 10000 entries. */
   label_ids: string[] | null;
-  /** The names of the collections in `label_ids`, in the same order. */
+  /** The names of the collections in `label_ids`, in the same order. At most 10000 entries. */
   label_names: string[] | null;
   /** When a source was last asked for the video, with or without success. */
   last_attempt_at: string | null;
@@ -1657,7 +1657,7 @@ export interface VideoFilters {
   ad_info_shop: boolean | null;
   /** Whether the list has only shop ads with a product id. */
   ad_product_id_shop: boolean | null;
-  /** The collections of the filter, as sent; empty if the filter is not used. */
+  /** The collections of the filter, as sent; empty if the filter is not used. At most 100 entries. */
   collections: string[];
   /** The status of the filter `fetch_status`. */
   fetch_status: string | null;
@@ -1719,7 +1719,7 @@ export type VideoOrder = "created_at" | "uploaded_at" | "latest_updated_at" | "l
 
 /** One page of videos. */
 export interface VideoPage {
-  /** The videos, in the requested order. */
+  /** The videos, in the requested order. At most 5000 entries. */
   data: Video[];
   /** The filters that were applied. */
   filters: VideoFilters;
@@ -1757,7 +1757,7 @@ export interface Webhook {
   disabled_reason: string | null;
   /** Whether events are sent. */
   enabled: boolean;
-  /** The types of events that are sent. */
+  /** The types of events that are sent. At most 20 entries. */
   event_types: EventTypes;
   /** When the first of the failed attempts since the last success was made; null if the last attempt was successful, and before the first attempt. */
   failing_since: string | null;
@@ -1805,7 +1805,7 @@ export interface WebhookDelivery {
 
 /** One page of the deliveries to a webhook. */
 export interface WebhookDeliveryPage {
-  /** The deliveries, in the requested order. */
+  /** The deliveries, in the requested order. At most 5000 entries. */
   data: WebhookDelivery[];
   /** Describes one page of a list. */
   pagination: Pagination;
@@ -1816,7 +1816,7 @@ export type WebhookDeliveryStatus = "pending" | "delivered" | "failed";
 
 /** The webhooks of an organisation. */
 export interface WebhookList {
-  /** The webhooks, the newest first. */
+  /** The webhooks, the newest first. At most 20 entries. */
   data: Webhook[];
 }
 

@@ -27,9 +27,9 @@ class Account(TypedDict):
     fetch_detail: str | None
     # The fetch status of the account; null if the account is only linked from videos.
     fetch_status: str | None
-    # The ids of the collections that the account was added to; empty if the account was added to no collection.
+    # The ids of the collections that the account was added to; empty if the account was added to no collection. At most 10000 entries.
     label_ids: list[str] | None
-    # The names of the collections in `label_ids`, in the same order.
+    # The names of the collections in `label_ids`, in the same order. At most 10000 entries.
     label_names: list[str] | None
     # When a source was last asked for the account, with or without success.
     last_attempt_at: str | None
@@ -121,7 +121,7 @@ class AccountHistoryPoint(TypedDict):
 class AccountPage(TypedDict):
     """One page of accounts."""
 
-    # The accounts, in the requested order.
+    # The accounts, in the requested order. At most 5000 entries.
     data: list[Account]
     # Describes one page of a list.
     pagination: Pagination
@@ -130,7 +130,7 @@ class AccountPage(TypedDict):
 class AccountVideoPage(TypedDict):
     """One page of the videos of an account."""
 
-    # The videos, in the requested order.
+    # The videos, in the requested order. At most 5000 entries.
     data: list[Video]
     # Describes one page of a list.
     pagination: Pagination
@@ -163,7 +163,7 @@ class Authentication(TypedDict):
 
     # An organisation.
     organisation: Organisation
-    # The rate limits of this organisation's tier, one entry for each group of operations.
+    # The rate limits of this organisation's tier, one entry for each group of operations. At most 10 entries.
     rate_limits: list[RateLimit]
     # A token, without its secret.
     token: Token
@@ -184,7 +184,7 @@ class Collection(TypedDict):
     display_settings: DisplaySettings | None
     # The last part of the share page's URL, `{app_url}/c/{hash}`.
     hash: str | None
-    # The hashtags of the collection, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`, in alphabetical order.
+    # The hashtags of the collection, in lower case and in the Unicode form NFC, with `σ` for `ς`, without `#`, in alphabetical order. At most 100 entries.
     hashtags: list[str]
     # The id of the collection.
     id: str
@@ -205,7 +205,7 @@ class Collection(TypedDict):
 class CollectionAccountPage(TypedDict):
     """One page of the accounts of a collection."""
 
-    # The accounts, in the requested order.
+    # The accounts, in the requested order. At most 5000 entries.
     data: list[Account]
     # Describes one page of a list.
     pagination: Pagination
@@ -214,7 +214,7 @@ class CollectionAccountPage(TypedDict):
 class CollectionAccountsRequest(TypedDict):
     """The ids of accounts of the organisation."""
 
-    # Account ids.
+    # Account ids. At most 100 entries.
     account_ids: list[str]
 
 
@@ -301,7 +301,7 @@ class CollectionList(TypedDict):
 
     # The number of collections in this response; absent with `paginated=true`.
     count: NotRequired[int]
-    # The collections, in the requested order.
+    # The collections, in the requested order. At most 5000 entries.
     data: list[Collection]
     # Describes one page of a list.
     pagination: NotRequired[Pagination]
@@ -310,7 +310,7 @@ class CollectionList(TypedDict):
 class CollectionStatistics(TypedDict):
     """The counts of a collection's videos added up at the end of a period, and the views that the videos gained in the period."""
 
-    # The videos that gained the most views, the best first.
+    # The videos that gained the most views, the best first. At most 5 entries.
     best: list[CollectionGain]
     # The sum of the known bookmarks of the videos at the end of the period; null if none is known.
     bookmarks: int | None
@@ -360,14 +360,14 @@ class CollectionStatistics(TypedDict):
     views_corrected: int | None
     # The sum of the gains of the videos; null if no gain is known.
     views_gained: int | None
-    # The videos that gained the fewest views, the worst first.
+    # The videos that gained the fewest views, the worst first. At most 5 entries.
     worst: list[CollectionGain]
 
 
 class CollectionVideoPage(TypedDict):
     """One page of the videos of a collection."""
 
-    # The videos, in the requested order.
+    # The videos, in the requested order. At most 5000 entries.
     data: list[Video]
     # Describes one page of a list.
     pagination: Pagination
@@ -378,7 +378,7 @@ class CollectionVideosRequest(TypedDict):
 
     # The first UTC day whose gained views count in this collection, from 2005-01-01 to today.
     counts_from: NotRequired[str | None]
-    # Video ids.
+    # Video ids. At most 100 entries.
     video_ids: list[str]
 
 
@@ -387,7 +387,7 @@ class CreateCollectionRequest(TypedDict):
 
     # Who can open the share page of a collection or report.
     access: NotRequired[Access]
-    # The hashtags of the collection, sent with or without `#`.
+    # The hashtags of the collection, sent with or without `#`. At most 100 entries.
     hashtags: NotRequired[list[str]]
     # Its name.
     name: str
@@ -415,7 +415,7 @@ class CreateTokenRequest(TypedDict):
     expires_in_days: NotRequired[int | None]
     # Its name.
     name: str
-    # The scopes of the token.
+    # The scopes of the token. At most 3 entries.
     scopes: Scopes
 
 
@@ -424,7 +424,7 @@ class CreateWebhookRequest(TypedDict):
 
     # A note about the webhook.
     description: NotRequired[str]
-    # The types of events that are sent.
+    # The types of events that are sent. At most 20 entries.
     event_types: NotRequired[list[EventType]]
     # The address to which events are sent: an https URL without user name and fragment.
     url: str
@@ -456,7 +456,7 @@ class CreatedToken(TypedDict):
     id: str
     # Its name.
     name: str
-    # The scopes of the token.
+    # The scopes of the token. At most 3 entries.
     scopes: Scopes
     # The token itself, for the header Authorization.
     secret: str | None
@@ -473,7 +473,7 @@ class CreatedWebhook(TypedDict):
     disabled_reason: str | None
     # Whether events are sent.
     enabled: bool
-    # The types of events that are sent.
+    # The types of events that are sent. At most 20 entries.
     event_types: EventTypes
     # When the first of the failed attempts since the last success was made; null if the last attempt was successful, and before the first attempt.
     failing_since: str | None
@@ -514,7 +514,7 @@ class DisplaySettings(TypedDict):
 
     # A text below the heading of the share page.
     description: NotRequired[str]
-    # The metrics that the share page shows, in this order.
+    # The metrics that the share page shows, in this order. At most 20 entries.
     metrics: NotRequired[list[Literal["views", "likes", "comments", "bookmarks", "shares", "engagement", "outlier_multiplier", "increase_1d", "increase_7d", "increase_14d", "increase_30d", "views_gained_7d"]]]
     # Whether the share page lists the accounts.
     show_accounts: NotRequired[bool]
@@ -599,7 +599,7 @@ class EventData(TypedDict):
 class EventFeed(TypedDict):
     """A part of the events of an organisation."""
 
-    # The events, the oldest first.
+    # The events, the oldest first. At most 1000 entries.
     data: list[Event]
     # True if there are more events now.
     has_more: bool
@@ -738,7 +738,7 @@ class Fault(TypedDict):
 class HistoryExport(TypedDict):
     """A page of an export."""
 
-    # The points of the videos of this page.
+    # The points of the videos of this page. At most 1000000 entries.
     data: list[ExportedPoint]
     # The end of the export: it has no point that was fetched later.
     exported_until: str
@@ -763,7 +763,7 @@ class ListedToken(TypedDict):
     name: str
     # When the token was revoked; null if it was not revoked.
     revoked_at: str | None
-    # The scopes of the token.
+    # The scopes of the token. At most 3 entries.
     scopes: Scopes
     # Whether the token can be used: a revoked token is `revoked`, even if it has also expired.
     state: TokenState
@@ -849,9 +849,9 @@ class PendingItem(TypedDict):
 class PendingQueue(TypedDict):
     """The saved items of the request that are not fetched because the organisation has no active subscription."""
 
-    # The accounts whose data is not fetched.
+    # The accounts whose data is not fetched. At most 500 entries.
     accounts: list[PendingItem]
-    # The videos whose data is not fetched.
+    # The videos whose data is not fetched. At most 500 entries.
     videos: list[PendingItem]
 
 
@@ -877,7 +877,7 @@ class Problem(TypedDict):
     detail: str
     # A copy of `detail`, for older programs.
     error: str
-    # All faults of the request, at most 1000.
+    # All faults of the request, at most 1000. At most 1000 entries.
     errors: NotRequired[list[Fault]]
     # The path of the request.
     instance: str
@@ -898,7 +898,7 @@ class RateLimit(TypedDict):
     group: str
     # The number of requests that are allowed for one operation in a window.
     limit: int
-    # The operationIds of the group's operations.
+    # The operationIds of the group's operations. At most 100 entries.
     operations: list[str]
     # The length of a window in seconds.
     window_seconds: int
@@ -932,7 +932,7 @@ class RefreshVideoRequest(TypedDict):
 class RemoveCollectionVideosRequest(TypedDict):
     """The ids of videos of the organisation."""
 
-    # Video ids.
+    # Video ids. At most 100 entries.
     video_ids: list[str]
 
 
@@ -961,9 +961,9 @@ class RemovedVideos(TypedDict):
 class Report(TypedDict):
     """A frozen report of a collection."""
 
-    # The accounts of the videos, the one with the most gained views first.
+    # The accounts of the videos, the one with the most gained views first. At most 5000 entries.
     accounts: NotRequired[list[ReportAccount]]
-    # The collection, and the collections below it if they are included.
+    # The collection, and the collections below it if they are included. At most 100000 entries.
     collections: list[ReportCollection]
     # The id of the report that this report continues; null if it continues none.
     continues_report_id: NotRequired[str | None]
@@ -971,7 +971,7 @@ class Report(TypedDict):
     created_at: str
     # The id of the token with which the report was made.
     created_by: str
-    # The sums of each day, newest first.
+    # The sums of each day, newest first. At most 731 entries.
     days: list[CollectionHistoryPoint]
     # The version of the format of the report.
     format: int
@@ -983,7 +983,7 @@ class Report(TypedDict):
     organisation_id: str
     # The totals of the videos at the end of the report's period, and the views that they gained in it.
     statistics: ReportStatistics
-    # The videos of the report, sorted by id.
+    # The videos of the report, sorted by id. At most 5000 entries.
     videos: list[ReportVideo]
 
 
@@ -1045,7 +1045,7 @@ class ReportOverlap(TypedDict):
 class ReportPage(TypedDict):
     """One page of the reports of a collection."""
 
-    # The reports, in the requested order.
+    # The reports, in the requested order. At most 5000 entries.
     data: list[ReportSummary]
     # Describes one page of a list.
     pagination: Pagination
@@ -1158,7 +1158,7 @@ class ReportSummary(TypedDict):
     include_children: bool
     # The number of the report.
     number: int
-    # The earlier reports of the organisation that count some of the same views, the newest first: both reports count views of at least one video on the same day.
+    # The earlier reports of the organisation that count some of the same views, the newest first: both reports count views of at least one video on the same day. At most 100 entries.
     overlaps: list[ReportOverlap] | None
     # When the share page closes; null if it stays open.
     share_expires_at: str | None
@@ -1183,7 +1183,7 @@ class ReportVideo(TypedDict):
     end_day: NotRequired[str | None]
     # `views_gained` in percent of `views_at_start`; null if these are 0 or unknown.
     increase: float | None
-    # The stored points of the video that the report uses, the oldest first.
+    # The stored points of the video that the report uses, the oldest first. At most 800 entries.
     points: list[ReportPoint]
     # `true` if the video is no longer tracked.
     removed: bool
@@ -1258,7 +1258,7 @@ class StopAccountRequest(TypedDict):
 class StopAccountsRequest(TypedDict):
     """The accounts to stop tracking."""
 
-    # The ids of the accounts, or the links that were tracked.
+    # The ids of the accounts, or the links that were tracked. At most 500 entries.
     ids: list[str]
 
 
@@ -1282,7 +1282,7 @@ class StopEntry(TypedDict):
 class StopResult(TypedDict):
     """The result for each entry."""
 
-    # One entry for each distinct video or account, in the order of the request.
+    # One entry for each distinct video or account, in the order of the request. At most 500 entries.
     results: list[StopEntry]
     # True only if every entry was stopped.
     success: bool
@@ -1311,7 +1311,7 @@ class StopVideoRequest(TypedDict):
 class StopVideosRequest(TypedDict):
     """The videos to stop tracking."""
 
-    # The ids of the videos, or the links that were tracked.
+    # The ids of the videos, or the links that were tracked. At most 500 entries.
     ids: list[str]
 
 
@@ -1346,23 +1346,23 @@ class Token(TypedDict):
     id: str
     # Its name.
     name: str
-    # The scopes of the token.
+    # The scopes of the token. At most 3 entries.
     scopes: Scopes
 
 
 class TokenList(TypedDict):
     """The tokens of an organisation."""
 
-    # The tokens, the newest first.
+    # The tokens, the newest first. At most 100000 entries.
     data: list[ListedToken]
 
 
 class TrackAccountRequest(TypedDict):
     """The account to track, and how to track it."""
 
-    # The ids of the collections to put the account into.
+    # The ids of the collections to put the account into. At most 100 entries.
     collection_ids: NotRequired[list[str] | None]
-    # The names of root collections to put the account into.
+    # The names of root collections to put the account into. At most 100 entries.
     collection_names: NotRequired[list[str] | None]
     # Any form of the link of an account.
     link: str
@@ -1379,7 +1379,7 @@ class TrackAccountResult(TypedDict):
     directUrl: str
     # A message which says that the organisation already tracked the account; absent otherwise.
     error: NotRequired[str]
-    # Messages about problems that did not make the request fail, for example that no configured source can fetch the account.
+    # Messages about problems that did not make the request fail, for example that no configured source can fetch the account. At most 10 entries.
     warnings: list[str]
 
 
@@ -1392,7 +1392,7 @@ class TrackAccountsEntry(TypedDict):
     code: NotRequired[TrackFailure]
     # A message for people that says why the entry failed.
     error: NotRequired[str]
-    # The positions of the link in the `links` of the request, in ascending order; the first link has position 0.
+    # The positions of the link in the `links` of the request, in ascending order; the first link has position 0. At most 500 entries.
     positions: LinkPositions
     # Whether sending the link again can succeed.
     retryable: NotRequired[bool]
@@ -1411,9 +1411,9 @@ class TrackAccountsEntry(TypedDict):
 class TrackAccountsRequest(TypedDict):
     """The accounts to track."""
 
-    # The ids of the collections to put each account into.
+    # The ids of the collections to put each account into. At most 100 entries.
     label_ids: NotRequired[list[str] | None]
-    # The links.
+    # The links. At most 500 entries.
     links: list[str]
     # Which of the account's existing videos are tracked: the newest 30, the newest 200, none, or `all`: the newest 5,000.
     tracking_type: NotRequired[TrackingType]
@@ -1424,7 +1424,7 @@ class TrackAccountsResult(TypedDict):
 
     # The saved items of the request that are not fetched because the organisation has no active subscription.
     pendingTmvQueue: NotRequired[PendingQueue]
-    # One entry for each distinct link, in the order of the request.
+    # One entry for each distinct link, in the order of the request. At most 500 entries.
     results: list[TrackAccountsEntry]
     # True only if every link succeeded.
     success: bool
@@ -1432,7 +1432,7 @@ class TrackAccountsResult(TypedDict):
     summary: TrackSummary
     # True if every saved item is being fetched.
     trackingEnqueued: bool
-    # Messages about problems that did not make the request fail.
+    # Messages about problems that did not make the request fail. At most 10 entries.
     warnings: list[str]
 
 
@@ -1454,9 +1454,9 @@ class TrackSummary(TypedDict):
 class TrackVideoRequest(TypedDict):
     """The video to track."""
 
-    # The ids of the collections to put the video into.
+    # The ids of the collections to put the video into. At most 100 entries.
     collection_ids: NotRequired[list[str] | None]
-    # The names of root collections to put the video into.
+    # The names of root collections to put the video into. At most 100 entries.
     collection_names: NotRequired[list[str] | None]
     # Any form of the link of a video.
     link: str
@@ -1471,7 +1471,7 @@ class TrackVideoResult(TypedDict):
     error: NotRequired[str]
     # The id of the video.
     videoId: str
-    # Messages about problems that did not make the request fail, for example that no configured source can fetch the video.
+    # Messages about problems that did not make the request fail, for example that no configured source can fetch the video. At most 10 entries.
     warnings: list[str]
 
 
@@ -1482,7 +1482,7 @@ class TrackVideosEntry(TypedDict):
     code: NotRequired[TrackFailure]
     # A message for people that says why the entry failed.
     error: NotRequired[str]
-    # The positions of the link in the `links` of the request, in ascending order; the first link has position 0.
+    # The positions of the link in the `links` of the request, in ascending order; the first link has position 0. At most 500 entries.
     positions: LinkPositions
     # Whether sending the link again can succeed.
     retryable: NotRequired[bool]
@@ -1503,9 +1503,9 @@ class TrackVideosEntry(TypedDict):
 class TrackVideosRequest(TypedDict):
     """The videos to track."""
 
-    # The ids of the collections to put each video into.
+    # The ids of the collections to put each video into. At most 100 entries.
     label_ids: NotRequired[list[str] | None]
-    # The links.
+    # The links. At most 500 entries.
     links: list[str]
 
 
@@ -1514,7 +1514,7 @@ class TrackVideosResult(TypedDict):
 
     # The saved items of the request that are not fetched because the organisation has no active subscription.
     pendingTmvQueue: NotRequired[PendingQueue]
-    # One entry for each distinct link, in the order of the request.
+    # One entry for each distinct link, in the order of the request. At most 500 entries.
     results: list[TrackVideosEntry]
     # True only if every link succeeded.
     success: bool
@@ -1522,7 +1522,7 @@ class TrackVideosResult(TypedDict):
     summary: TrackSummary
     # True if every saved item is being fetched.
     trackingEnqueued: bool
-    # Messages about problems that did not make the request fail.
+    # Messages about problems that did not make the request fail. At most 10 entries.
     warnings: list[str]
 
 
@@ -1533,7 +1533,7 @@ class UpdateCollectionRequest(TypedDict):
     access: NotRequired[Access]
     # The display settings of the share page; null if there are none.
     display_settings: NotRequired[DisplaySettings | None]
-    # The new hashtags of the collection, sent with or without `#`.
+    # The new hashtags of the collection, sent with or without `#`. At most 100 entries.
     hashtags: NotRequired[list[str]]
     # Its name.
     name: NotRequired[str]
@@ -1565,7 +1565,7 @@ class UpdateWebhookRequest(TypedDict):
     description: NotRequired[str]
     # Whether events are sent.
     enabled: NotRequired[bool]
-    # The types of events that are sent.
+    # The types of events that are sent. At most 20 entries.
     event_types: NotRequired[list[EventType]]
     # The address to which events are sent: an https URL without user name and fragment.
     url: NotRequired[str]
@@ -1602,9 +1602,9 @@ class Video(TypedDict):
     increase_30d: float | None
     # The growth from earlier views to `latest_views`, in percent.
     increase_7d: float | None
-    # The ids of the collections that the video is in; empty if the video is in no collection.
+    # The ids of the collections that the video is in; empty if the video is in no collection. At most 10000 entries.
     label_ids: list[str] | None
-    # The names of the collections in `label_ids`, in the same order.
+    # The names of the collections in `label_ids`, in the same order. At most 10000 entries.
     label_names: list[str] | None
     # When a source was last asked for the video, with or without success.
     last_attempt_at: str | None
@@ -1665,7 +1665,7 @@ class VideoFilters(TypedDict):
     ad_info_shop: bool | None
     # Whether the list has only shop ads with a product id.
     ad_product_id_shop: bool | None
-    # The collections of the filter, as sent; empty if the filter is not used.
+    # The collections of the filter, as sent; empty if the filter is not used. At most 100 entries.
     collections: list[str]
     # The status of the filter `fetch_status`.
     fetch_status: str | None
@@ -1723,7 +1723,7 @@ class VideoHistoryPoint(TypedDict):
 class VideoPage(TypedDict):
     """One page of videos."""
 
-    # The videos, in the requested order.
+    # The videos, in the requested order. At most 5000 entries.
     data: list[Video]
     # The filters that were applied.
     filters: VideoFilters
@@ -1763,7 +1763,7 @@ class Webhook(TypedDict):
     disabled_reason: str | None
     # Whether events are sent.
     enabled: bool
-    # The types of events that are sent.
+    # The types of events that are sent. At most 20 entries.
     event_types: EventTypes
     # When the first of the failed attempts since the last success was made; null if the last attempt was successful, and before the first attempt.
     failing_since: str | None
@@ -1813,7 +1813,7 @@ class WebhookDelivery(TypedDict):
 class WebhookDeliveryPage(TypedDict):
     """One page of the deliveries to a webhook."""
 
-    # The deliveries, in the requested order.
+    # The deliveries, in the requested order. At most 5000 entries.
     data: list[WebhookDelivery]
     # Describes one page of a list.
     pagination: Pagination
@@ -1822,7 +1822,7 @@ class WebhookDeliveryPage(TypedDict):
 class WebhookList(TypedDict):
     """The webhooks of an organisation."""
 
-    # The webhooks, the newest first.
+    # The webhooks, the newest first. At most 20 entries.
     data: list[Webhook]
 
 
